@@ -254,7 +254,7 @@ def greet(name: str, times: int = 1, *, others: list[str] | None = None, loud: b
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": 3}, "name of greet must be a text, but 3 was given"),
+        ({"name": 3}, "name of greet must be a string, but 3 was given"),
         ({"name": "a", "times": 2.0}, "times of greet must be a whole number, but 2.0 was given"),
         ({"name": "a", "times": True}, "a whole number, but True"),
         (

@@ -1,7 +1,6 @@
 """Large factor graphs whose structure changes while inference runs.
 
-The names below are loaded when they are first used: ``import factorwise`` itself loads neither numba nor
-scipy.
+Each name is loaded when it is first used, so ``import factorwise`` itself loads neither numba nor scipy.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _HOMES = {
     "inference.mcmc.run": ["Annealed", "Samples", "anneal", "sample"],
 }
 
-# the names of whole families live one level down: factorwise.templates.PairTemplate, factorwise.mcmc.Merge
+# families of names live one level down: factorwise.templates.PairTemplate, factorwise.mcmc.Merge
 _ROOMS = {
     "templates": "model.templates",
     "exact": "inference.exact",

@@ -1,4 +1,4 @@
-"""``python -m factorwise``: the command line, where its own name is not on the path."""
+"""The command line as ``python -m factorwise``, for environments without ``factorwise`` on the path."""
 
 from factorwise.cli.main import main
 

@@ -1,9 +1,9 @@
-"""Arguments of the wrong type are refused where they are given, by the annotations of what was called.
+"""Check the types of arguments against the annotations of the function that was called.
 
-``@check_types`` before a function, a constructor or a dataclass makes its annotations hold: a list
-where `Fields` were wanted, a text where a number was, is an error that names the argument, instead of an
-`AttributeError` from somewhere inside. Of long lists the first elements are looked at; arrays are checked by
-those who read them. Annotations are read at the first call, which keeps imports quick.
+Decorate a function, a constructor or a dataclass with ``@check_types``: an argument of the wrong type then
+raises an error that names the argument, instead of an `AttributeError` from somewhere inside. Only the first
+elements of long lists are checked, and arrays are checked by the functions that read them. Annotations are
+read at the first call, which keeps imports fast.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from factorwise.validation import shown
 
 Checked = TypeVar("Checked", bound=Callable[..., Any])
 NUMBERS = {int: (int, np.integer), float: (int, float, np.integer, np.floating)}
-LOOKED_AT = 1_000  # elements of a list
+LOOKED_AT = 1_000  # elements of a list that are checked
 WORDS = {
     int: "a whole number",
     float: "a number",
-    str: "a text",
+    str: "a string",
     bool: "True or False",
     type(None): "None",
     PathLike: "a path",
@@ -37,7 +37,7 @@ PLURALS = {str: "texts", int: "whole numbers", float: "numbers", Callable: "func
 
 
 def check_types(checked: Checked) -> Checked:
-    """Refuse arguments that are not of the types with which a function or a dataclass is annotated."""
+    """Decorate a function or a dataclass so that it refuses arguments that do not fit its annotations."""
     if is_dataclass(checked):
         checked.__init__ = check_types(checked.__init__)  # type: ignore[method-assign]
         return checked
@@ -52,7 +52,7 @@ def check_types(checked: Checked) -> Checked:
 
 
 def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments, by name, that are not of the types with which a function is annotated."""
+    """Refuse arguments, given by name, whose types do not fit the annotations of a function."""
     hints, owner = _hints(function), function.__qualname__.removesuffix(".__init__")
     for name, value in arguments.items():
         hint = hints.get(name, Any)
@@ -64,7 +64,7 @@ def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) 
 
 @cache
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations of the parameters of a function that each take one value."""
+    """Return the annotations of the parameters of a function, except ``*args`` and ``**kwargs``."""
     try:
         hints = get_type_hints(function)
     except NameError:  # a class that is imported for annotations only
@@ -75,11 +75,11 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is what an annotation says, as far as that can be seen at a glance."""
+    """Whether a value fits an annotation, as far as a quick check can tell."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return any(fits(value, option) for option in inner)
-    if origin is Literal:  # which of them it may be, those who read it say
+    if origin is Literal:  # which literal it may be is checked where the value is used
         return isinstance(value, str | int | None)
     kind = origin or hint
     if kind in NUMBERS:
@@ -106,7 +106,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def in_words(hint: Any) -> str:
-    """Return an annotation as a reader would say it."""
+    """Return an annotation in words, for a message."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         options = [in_words(option) for option in inner]

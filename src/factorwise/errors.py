@@ -7,119 +7,127 @@ from collections.abc import Sequence
 
 
 class FactorwiseError(Exception):
-    """Anything factorwise refuses to do."""
+    """Base class of all errors that factorwise raises on purpose."""
 
 
 class InvalidArgumentError(FactorwiseError, ValueError):
-    """An argument outside what it may be."""
+    """An argument has a value that is not allowed."""
 
 
 class NoCompiledFormError(InvalidArgumentError):
-    """Something that runs as plain Python only."""
+    """A part can only run as plain Python, because it has no compiled form."""
 
 
 class UnknownLabelError(FactorwiseError, ValueError):
-    """A label that its domain does not contain."""
+    """A domain does not contain this label."""
 
     def __init__(self, label: object, domain: str, known: Sequence[object]) -> None:
         close = difflib.get_close_matches(str(label), [str(k) for k in known], n=1)
         guess = f" Did you mean {close[0]!r}?" if close else ""
         super().__init__(
-            f"{label!r} is not among the {len(known)} labels of domain {domain!r}.{guess}"
-            f" To admit it, build the domain with domain.extended({label!r});"
-            f" to fold it away, encode with unknown='other'."
+            f"{label!r} is not among the {len(known)} labels of domain {domain!r}.{guess} To add it,"
+            f" build the domain with domain.extended({label!r}); to encode it as the label for unknown"
+            " values, use unknown='other'."
         )
 
 
 class ShapeError(FactorwiseError, ValueError):
-    """An array whose shape does not fit its role."""
+    """An array has the wrong shape."""
 
 
 class WeightError(FactorwiseError, ValueError):
-    """Weights that are missing, of the wrong number, NaN or infinite."""
+    """Weights are missing, NaN or infinite, or there is a wrong number of them."""
 
 
 class EmptyWorldError(FactorwiseError, ValueError):
-    """A world with nothing in it."""
+    """A world has no items."""
 
 
 class ClusterIdError(FactorwiseError, ValueError):
-    """Cluster ids that are negative or leave gaps."""
+    """Cluster ids are negative or leave gaps."""
 
 
 class DiffError(FactorwiseError, ValueError):
-    """A diff that does not fit the world it is applied to."""
+    """A diff does not fit the world it is applied to."""
 
 
 class TemplateError(FactorwiseError, ValueError):
-    """A template that returned what a template must not return."""
+    """A template returned something that templates must not return."""
 
 
 class ProgramError(FactorwiseError, ValueError):
-    """A program of a part whose functions or arrays are not what a walk can use."""
+    """The functions or arrays of a program are not what a walk can use."""
 
 
 class TemplateCheckError(FactorwiseError, AssertionError):
-    """A template whose account of a diff is not what brute force finds."""
+    """What a template says about a diff differs from what brute force computes."""
 
 
 class EnergyError(FactorwiseError, ValueError):
-    """An energy that returned what an energy must not return."""
+    """An energy returned something that energies must not return."""
 
 
 class ConvexityError(FactorwiseError, ValueError):
-    """Something that is not convex, given to a method that works for convex things only."""
+    """A method for convex problems was given a problem that is not convex."""
 
 
 class TreewidthError(FactorwiseError, ValueError):
-    """A graph too densely connected for exact inference in the memory allowed."""
+    """A graph is too densely connected for exact inference within the memory limit."""
 
 
 class StructureError(FactorwiseError, ValueError):
-    """A graph of another shape than the method can work on."""
+    """A method cannot work on graphs of this shape."""
 
 
 class ImpossibleError(FactorwiseError, ValueError):
-    """A model that gives probability zero to every world."""
+    """A model gives probability zero to every world."""
 
 
 class CountsError(FactorwiseError, ValueError):
-    """Counts that no data could have given."""
+    """No data could have produced these counts."""
 
 
 class ModelFileError(FactorwiseError, ValueError):
-    """A model file that is damaged, cut short, of another kind or too new."""
+    """A model file is damaged, truncated, of another kind or written by a newer version."""
 
 
 class DataFileError(FactorwiseError, ValueError):
-    """A data file whose lines are not what its format asks for, or are not text."""
+    """A data file is not text, or its lines do not have the expected format."""
 
 
 class StoreError(FactorwiseError, OSError):
-    """A store that cannot be opened, read or written."""
+    """A store cannot be opened, read or written."""
 
 
 class MissingDataError(FactorwiseError, LookupError):
-    """A data set or data directory that is not there."""
+    """A data set or data directory does not exist."""
 
 
 class ClusterError(FactorwiseError, RuntimeError):
-    """A cluster gave up: too many of its machines were lost, or none was left."""
+    """A cluster failed: too many of its machines were lost, or none was left."""
 
 
 class LostItemsError(FactorwiseError, RuntimeError):
-    """Items were lost or doubled between shards."""
+    """Items were lost or duplicated between shards."""
 
 
 class MissingExtraError(FactorwiseError, ImportError):
-    """A feature whose optional dependency is not installed."""
+    """A feature needs an optional dependency that is not installed."""
 
 
 class ConvergenceWarning(UserWarning):
-    """An iterative method stopped before it met its tolerance."""
+    """An iterative method stopped before it reached its tolerance."""
 
 
-def require(condition: bool, name: str, given: object, wanted: str) -> None:
-    """Raise `InvalidArgumentError` for argument ``name`` unless ``condition`` holds."""
+def require(condition: bool, name: str, value: object, wanted: str) -> None:
+    """Raise `InvalidArgumentError` unless ``condition`` holds.
+
+    name
+        Name of the argument.
+    value
+        The value that was given.
+    wanted
+        What the argument must be, completing the sentence "name must be ...".
+    """
     if not condition:
-        raise InvalidArgumentError(f"{name} must be {wanted}, but {given!r} was given.")
+        raise InvalidArgumentError(f"{name} must be {wanted}, but {value!r} was given.")

@@ -1,4 +1,4 @@
-"""Packages whose names are loaded when they are first used, so that importing them costs next to nothing."""
+"""Load the names of a package when they are first used, so that importing it takes almost no time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ def load_lazily(
     """Return the functions ``__getattr__`` and ``__dir__`` of a package.
 
     package
-        Its ``__name__``.
+        The ``__name__`` of the package.
     homes
-        The names that each of its modules defines; modules are named from the package on.
+        The names that each module defines; modules are named relative to the package.
     rooms
-        Modules that are names of the package themselves, and where they are.
+        Names of the package that are modules, each with the path of its module.
     """
     where = {name: home for home, names in homes.items() for name in names}
     rooms = rooms or {}

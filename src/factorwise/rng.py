@@ -1,4 +1,4 @@
-"""One small random stream, the same in plain Python and in compiled code.
+"""A small random number generator that gives the same numbers in plain Python and in compiled code.
 
 Users give a seed or a NumPy ``Generator``. Every chain, shard or round derives a stream of its own
 by hashing (seed, keys), so results depend neither on the number of threads nor on the order of work.
@@ -26,11 +26,11 @@ def split_mix(value: int) -> int:
 
 
 def split_mix_words(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """`split_mix` of every word of an array."""
-    found = words + np.uint64(_GOLDEN)
-    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(found ^ (found >> np.uint64(31)), np.uint64)
+    """Apply `split_mix` to every word of an array."""
+    hashed = words + np.uint64(_GOLDEN)
+    hashed = (hashed ^ (hashed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    hashed = (hashed ^ (hashed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(hashed ^ (hashed >> np.uint64(31)), np.uint64)
 
 
 def _rotated(value: int, bits: int) -> int:
@@ -59,7 +59,7 @@ class Stream:
         seed = int(seed)
         word = split_mix(seed & _MASK)
         for part in (_folded(seed >> 64), *keys):
-            # the sum keeps a word that a part gave from meeting the same part and cancelling out
+            # adding the key keeps two equal words, of the seed and of a key, from cancelling out
             word = split_mix((word + _GOLDEN) & _MASK ^ split_mix(part & _MASK))
         self.state = np.array([word, split_mix(word)], dtype=np.uint64)
 
@@ -79,19 +79,19 @@ class Stream:
     def below(self, bound: int) -> int:
         """Draw an integer from 0 to ``bound - 1``.
 
-        A product instead of a division, biased by less than ``bound`` / 2**53.
+        It multiplies instead of dividing; the bias is less than ``bound`` / 2**53.
         """
         return int(self.uniform() * bound)
 
     def copy(self) -> Stream:
-        """Return a stream that will draw the same numbers."""
+        """Return a stream that draws the same numbers from here on."""
         twin = Stream(0)
         twin.state[:] = self.state
         return twin
 
 
 def as_stream(seed: int | np.random.Generator | Stream, *keys: int) -> Stream:
-    """Derive the stream for ``keys`` (a chain, a shard, a round) from what the user gave."""
+    """Derive the stream for ``keys`` (a chain, a shard, a round) from a seed or a generator."""
     if isinstance(seed, Stream):
         return Stream(seed.bits(), *keys)
     if isinstance(seed, np.random.Generator):

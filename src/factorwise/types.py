@@ -1,4 +1,4 @@
-"""Names for the array types that cross module boundaries."""
+"""Names for the array types that modules exchange."""
 
 from __future__ import annotations
 

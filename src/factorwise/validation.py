@@ -1,7 +1,7 @@
-"""Checks of arrays and numbers before compiled code, which checks nothing, indexes or computes with them.
+"""Check arrays and numbers before they reach compiled code, which checks nothing itself.
 
-Whatever comes from a file or from a caller passes through these functions: they return it in the form that
-kernels read, or raise an error that names it, shows what was given and says what is wanted.
+Everything that comes from a file or from a caller passes through these functions. They return it in the form
+that kernels read, or raise an error that names it, shows what was given and says what is allowed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,23 @@ from numpy.typing import DTypeLike, NDArray
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.types import Ints
 
-LARGEST_WEIGHT = 1e30  # of a learned weight: sums and products of many are still far from infinite
+LARGEST_WEIGHT = 1e30  # of a learned weight: sums and products of many such weights stay finite
 
 
 def as_ints(
     name: str, values: object, *, size: int | None = None, dtype: DTypeLike = np.int64
 ) -> NDArray[Any]:
-    """Return whole numbers in one dimension, ``size`` of them if that is given, as an array of ``dtype``."""
+    """Return a one-dimensional array of whole numbers.
+
+    name
+        What the values are, for the message.
+    values
+        The numbers: a list or an array.
+    size
+        How many there must be; any number by default.
+    dtype
+        The type of the array that is returned; numbers that do not fit it are refused.
+    """
     array = _as_vector(name, values, size)
     wanted = np.dtype(dtype)
     if array.size == 0:
@@ -39,7 +49,7 @@ def as_ints(
 def as_floats(
     name: str, values: object, *, size: int | None = None, dtype: DTypeLike = np.float64
 ) -> NDArray[Any]:
-    """Return numbers in one dimension, ``size`` of them if that is given, as an array of ``dtype``."""
+    """Return a one-dimensional array of numbers; the arguments are those of `as_ints`."""
     array = _as_vector(name, values, size)
     if array.size and array.dtype.kind not in "biuf":
         raise InvalidArgumentError(f"{name} must be numbers, but {shown(array)} was given.")
@@ -47,7 +57,7 @@ def as_floats(
 
 
 def as_whole(name: str, value: object, least: int = 0, most: int = 2**62) -> int:
-    """Return a whole number from ``least`` to ``most``."""
+    """Return ``value`` as an int; it must be a whole number from ``least`` to ``most``."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= value <= most:
         return int(value)
     limit = f"from {least} on" if most == 2**62 else f"from {least} to {most}"
@@ -55,7 +65,7 @@ def as_whole(name: str, value: object, least: int = 0, most: int = 2**62) -> int
 
 
 def as_number(name: str, value: object) -> float:
-    """Return a finite number."""
+    """Return ``value`` as a float; it must be a finite number."""
     if isinstance(value, int | float | np.number) and not isinstance(value, bool | complex):
         try:
             number = float(value)
@@ -67,7 +77,7 @@ def as_number(name: str, value: object) -> float:
 
 
 def check_count(name: str, value: object, least: int = 1) -> None:
-    """Complain of what is no whole number, or less than ``least``."""
+    """Raise an error unless ``value`` is a whole number of at least ``least``."""
     wanted = "zero or more" if least == 0 else f"at least {least}"
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value >= 2**63:
         wanted = f"a whole number, {wanted}"
@@ -86,12 +96,14 @@ def check_number(
     most: float | None = None,
     finite: bool = False,
 ) -> None:
-    """Complain of what is no number, or is not within the limits; NaN is within none.
+    """Raise an error unless ``value`` is a number within the limits; NaN never is.
 
     above, below
-        Limits that are not allowed themselves.
+        Limits that are themselves not allowed.
     least, most
-        Limits that are.
+        Limits that are allowed.
+    finite
+        Whether infinite numbers are refused, too.
     """
     limits = (above, least, below, most)
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
@@ -125,69 +137,73 @@ def _limits_in_words(
 
 
 def as_text(name: str, value: object) -> str:
-    """Return a text."""
+    """Return ``value``, which must be a string."""
     if isinstance(value, str):
         return value
-    raise InvalidArgumentError(f"{name} must be a text, but {shown(value)} was given.")
+    raise InvalidArgumentError(f"{name} must be a string, but {shown(value)} was given.")
 
 
 def check_range(name: str, array: Ints, end: int) -> None:
-    """Complain of the first entry that is not from 0 to ``end - 1``."""
+    """Raise an error unless every entry is from 0 to ``end - 1``; it names the first that is not."""
     if array.size and not (int(array.min()) >= 0 and int(array.max()) < end):
         flat = array.ravel()
-        place = int(np.flatnonzero((flat < 0) | (flat >= end))[0])
-        wanted = f"numbers from 0 to {end - 1}" if end > 0 else "empty, for there is nothing to name"
-        raise ShapeError(f"{name} must be {wanted}, but entry {place} is {int(flat[place])}.")
+        position = int(np.flatnonzero((flat < 0) | (flat >= end))[0])
+        wanted = (
+            f"numbers from 0 to {end - 1}" if end > 0 else ("empty, because there are no entries to refer to")
+        )
+        raise ShapeError(f"{name} must be {wanted}, but entry {position} is {int(flat[position])}.")
 
 
 def check_starts(name: str, starts: Ints, entries: int) -> None:
-    """Complain unless ``starts`` rises from 0 to the number of entries without falling in between."""
+    """Raise an error unless ``starts`` rises from 0 to the number of entries and never falls."""
     if not len(starts) or int(starts[0]) != 0 or int(starts[-1]) != entries or not is_rising(starts):
         ends = f"goes from {int(starts[0])} to {int(starts[-1])}" if len(starts) else "is empty"
         raise ShapeError(
-            f"{name} {ends}, but there are {entries} entries: it must begin with 0, never fall and end with"
-            " their number."
+            f"{name} {ends}, but there are {entries} entries: it must begin with 0, never fall, and end"
+            " with the number of entries."
         )
 
 
 def is_rising(numbers: NDArray[Any], *, strictly: bool = False) -> bool:
-    """Whether no number is smaller than the one before it, or ``strictly`` each larger: no NaN is.
+    """Whether no number is smaller than the one before it, or, if ``strictly``, each is larger.
 
-    Neighbours are compared: a difference of two whole numbers may be too large for their type, and is then of
-    the other sign.
+    An array with NaN is not rising. Neighbors are compared, not subtracted, because a difference of two whole
+    numbers can overflow.
     """
     before, after = numbers[:-1], numbers[1:]
     return bool((after > before if strictly else after >= before).all())
 
 
 def check_permutation(name: str, array: Ints) -> None:
-    """Complain unless every number from 0 to the length of ``array`` less one stands in it once."""
+    """Raise an error unless ``array`` contains each number from 0 to its length minus one exactly once."""
     check_range(name, array, len(array))
     if (np.bincount(array, minlength=len(array)) != 1).any():
-        raise ShapeError(f"{name} must name each of {len(array)} entries once, but some stand in it twice.")
+        raise ShapeError(f"{name} must name each of {len(array)} entries exactly once, but some occur twice.")
 
 
 def check_finite(name: str, array: NDArray[Any]) -> None:
-    """Complain of the first entry that is NaN or infinite."""
+    """Raise an error that names the first entry that is NaN or infinite."""
     wrong = np.flatnonzero(~np.isfinite(array.ravel()))
     if len(wrong):
-        place = int(wrong[0])
-        raise InvalidArgumentError(f"{name} must be finite, but entry {place} is {array.ravel()[place]}.")
+        position = int(wrong[0])
+        raise InvalidArgumentError(
+            f"{name} must be finite, but entry {position} is {array.ravel()[position]}."
+        )
 
 
 def check_weights(name: str, array: NDArray[Any]) -> None:
-    """Complain of learned weights that are not finite, or so large that sums of them would not be."""
+    """Raise an error if learned weights are not finite, or so large that sums of them would not be."""
     if array.dtype != np.float64:
-        raise InvalidArgumentError(f"{name} must be float64, but are {array.dtype}.")
+        raise InvalidArgumentError(f"{name} must be float64, but have dtype {array.dtype}.")
     check_finite(name, array)
     if array.size and float(np.abs(array).max()) > LARGEST_WEIGHT:
         raise InvalidArgumentError(
-            f"{name} must be at most {LARGEST_WEIGHT:g} in size, but {shown(array)} was given."
+            f"{name} must be at most {LARGEST_WEIGHT:g} in absolute value, but {shown(array)} was given."
         )
 
 
 def as_array(name: str, values: object) -> NDArray[Any]:
-    """Return values as an array of whatever shape; refuse what is none, as lists of different lengths."""
+    """Return values as an array of any shape; refuse what NumPy cannot make one, such as ragged lists."""
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, OverflowError) as error:
@@ -200,7 +216,7 @@ def as_array(name: str, values: object) -> NDArray[Any]:
 
 
 def as_numbers(name: str, values: object, dtype: DTypeLike = np.float64) -> NDArray[Any]:
-    """Return numbers in any shape as an array of ``dtype``; only whole ones if that holds whole ones."""
+    """Return numbers of any shape as an array of ``dtype``; an integer ``dtype`` takes whole numbers only."""
     array = as_array(name, values)
     wanted = np.dtype(dtype)
     if array.size and array.dtype.kind not in ("biu" if wanted.kind == "i" else "biuf"):
@@ -221,7 +237,7 @@ def _as_vector(name: str, values: object, size: int | None) -> NDArray[Any]:
 
 
 def shown(value: object) -> str:
-    """Return a value as it is written in a message: in short."""
+    """Return a value in short form, for a message."""
     text = (
         f"{value.dtype} {value.tolist()!r}"
         if isinstance(value, np.ndarray) and value.size < 10

@@ -1,6 +1,6 @@
-"""Small tables in HTML: how models, worlds and results show themselves in notebooks.
+"""Small HTML tables with which models, worlds and results display themselves in notebooks.
 
-Whatever comes from users is escaped, and long tables are cut, with a line that says how much is left out.
+Everything that comes from users is escaped. Long tables are cut, and a line says how many rows are left out.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ MOST_ROWS = 12
 def html_table(
     title: str, head: Sequence[str], rows: Iterable[Sequence[object]], *, total: int | None = None
 ) -> str:
-    """Return a titled table.
+    """Return an HTML table with a title.
 
     title
-        A line above the table.
+        The line above the table.
     head
-        Names of the columns.
+        The names of the columns.
     rows
-        Cells; numbers with a fraction are shown with six digits.
+        The cells; numbers with a fraction are shown with six digits.
     total
-        Number of rows there would be, if ``rows`` are only the first of them.
+        The number of all rows, if ``rows`` has only the first of them.
     """
     shown = list(rows)
     left = (len(shown) if total is None else total) - min(len(shown), MOST_ROWS)
@@ -38,7 +38,7 @@ def html_table(
 
 
 def listed(values: Sequence[object], most: int = 12) -> str:
-    """Return the first values between commas, and dots for the rest."""
+    """Return the first values separated by commas, with dots for the rest."""
     return ", ".join(map(str, values[:most])) + (", ..." if len(values) > most else "")
 
 

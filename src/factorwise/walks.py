@@ -1,7 +1,7 @@
-"""What parts of a walk are written with: programs, and the functions that they may call.
+"""The building blocks of custom parts of a walk: programs, and the functions that they may call.
 
-A move, an acceptance, a preference, an update rule or a template of one's own is some plain functions and the
-arrays that they keep, as a `Program`. docs/own-parts.md has an example of each, and says what a function may
+A custom move, acceptance, preference, update rule or template is a few plain functions and the arrays that
+they keep, wrapped in a `Program`. docs/own-parts.md has an example of each kind and lists what a function may
 ask for.
 """
 

@@ -213,7 +213,7 @@ BAD = {
     "statistics of a count that are ragged": (
         lambda column, variables: Cardinality(column, "N", statistics_of=lambda n: (1.0,) * n),
         TemplateError,
-        "same number of numbers",
+        "same number of values",
     ),
 }
 
@@ -229,7 +229,7 @@ def test_bad_templates_are_refused_with_a_remedy(name):
 @pytest.mark.parametrize("weight", [np.nan, np.inf])
 def test_weights_that_are_not_finite_are_refused(weight):
     column = Column.hidden("tag", TAG, 3)
-    with pytest.raises(WeightError, match="weights are finite numbers"):
+    with pytest.raises(WeightError, match="weights must be finite numbers"):
         Model([Bias(column)], [0.0, weight, 0.0])
 
 
@@ -239,7 +239,7 @@ def test_weights_that_are_not_finite_are_refused(weight):
         ((1.0, 2.0), "2 statistics for factor 0 over variables .* but it has 1"),
         (1.0, "float 1.0 .* return a tuple of 1 numbers"),
         ((None,), "return a tuple of 1 numbers"),
-        ((float("nan"),), "statistics are finite numbers"),
+        ((float("nan"),), "statistics must be finite numbers"),
     ],
 )
 def test_a_function_that_returns_something_else_is_named(result, message):

@@ -83,5 +83,5 @@ def test_a_layout_is_kept_for_the_same_groups():
 
 
 def test_more_slots_than_can_be_numbered_are_refused():
-    with pytest.raises(InvalidArgumentError, match="counts end at"):
+    with pytest.raises(InvalidArgumentError, match="counts can reach at most"):
         lay_out_counts("t", *flat([[1], [1]]), amount=np.array([1, 2**17]))

@@ -108,17 +108,17 @@ BAD = {
     "the same key twice": (
         lambda: CountedTemplate("twice", FIELDS, [Key("first"), Key("first", ("conflict",))]),
         InvalidArgumentError,
-        "give it both features",
+        "give the key once, with both features",
     ),
     "conflicts of rows": (
         lambda: CountedTemplate("rows", FIELDS, [Key("coauthors", ("conflict",))]),
         ShapeError,
-        "with 'equal' only",
+        "the feature 'equal'",
     ),
     "rows in a conjunction": (
         lambda: CountedTemplate("rows", FIELDS, [Key(("first", "coauthors"))]),
         ShapeError,
-        "a key by itself",
+        "a key of its own",
     ),
     "reals": (
         lambda: CountedTemplate("reals", FIELDS, [Key("year")]),

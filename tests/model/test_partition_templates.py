@@ -200,12 +200,12 @@ BAD_FUNCTIONS = {
     "a bare number": (lambda: pair(lambda a, b: 1.0, ["a"]), "return a tuple of 1 numbers"),
     "a list": (lambda: pair(lambda a, b: [1.0, 2.0]), "return a tuple of 2"),
     "nothing": (lambda: pair(lambda a, b: None), "returned None"),
-    "not a number": (lambda: pair(lambda a, b: (1.0, float("nan"))), "statistics are finite numbers"),
-    "infinity": (lambda: pair(lambda a, b: (1.0, float("inf"))), "statistics are finite numbers"),
-    "a string": (lambda: pair(lambda a, b: (1.0, "x")), "statistics are finite numbers"),
+    "not a number": (lambda: pair(lambda a, b: (1.0, float("nan"))), "statistics must be finite numbers"),
+    "infinity": (lambda: pair(lambda a, b: (1.0, float("inf"))), "statistics must be finite numbers"),
+    "a string": (lambda: pair(lambda a, b: (1.0, "x")), "statistics must be finite numbers"),
     "an order": (lambda: pair(lambda a, b: (a.year - b.year, 1)), "its function must be symmetric"),
     "a cluster too short": (lambda: cluster(lambda c: (1.0,)), "return a tuple of 2"),
-    "a cluster of nan": (lambda: cluster(lambda c: (1.0, np.nan)), "statistics are finite numbers"),
+    "a cluster of nan": (lambda: cluster(lambda c: (1.0, np.nan)), "statistics must be finite numbers"),
 }
 
 
@@ -263,7 +263,7 @@ BAD_TEMPLATES = {
     "an edge twice": (
         lambda: EdgeTemplate("e", 3, [(0, 1), (1, 0)], [[1.0], [1.0]], ["a"]),
         InvalidArgumentError,
-        "name each pair once",
+        "each pair must be listed once",
     ),
 }
 
@@ -290,7 +290,7 @@ def test_an_edge_template_without_edges_scores_nothing():
 
 def test_a_pair_function_must_be_finite_for_an_item_with_itself():
     fields = Fields(x=[1.0, 2.0, 3.0])
-    with pytest.raises(TemplateError, match="statistics are finite numbers"):
+    with pytest.raises(TemplateError, match="statistics must be finite numbers"):
         PairTemplate(
             "nearness", fields, lambda a, b: (1.0 / abs(a.x - b.x) if a.x != b.x else float("inf"),), ["near"]
         )

@@ -274,9 +274,9 @@ BAD = {
     "large amounts": (
         lambda k: TallyTemplate("t", Bags([0, 1], [0], [70_000]), int, max, ["x"]),
         InvalidArgumentError,
-        "amounts at 65535",
+        "amounts 65535",
     ),
-    "bags that shall agree": (lambda k: AllAgree("t", words_for(N)), ShapeError, "one key an item"),
+    "bags that shall agree": (lambda k: AllAgree("t", words_for(N)), ShapeError, "one key per item"),
     "items of another world": (
         lambda k: DistinctValues("t", k).statistics(Partition.singletons(3)),
         ShapeError,

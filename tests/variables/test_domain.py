@@ -83,7 +83,7 @@ def test_extending_keeps_the_codes():
         (lambda: Domain("d", ["a"]).extended("a"), "the label 'a' twice"),
         (lambda: Domain("d", ["a"], other="b"), "add it to labels"),
         (lambda: Domain("d", ["a"]).decode(np.array([1])), "use codes from 0 to 0"),
-        (lambda: Domain("d", ["a"]).decode(np.array([-1])), "code -1 is outside"),
+        (lambda: Domain("d", ["a"]).decode(np.array([-1])), "code -1 does not exist"),
     ],
 )
 def test_bad_domains_and_codes_are_refused(build, message):

@@ -75,7 +75,7 @@ def test_dense_sparse_and_named_forms_agree():
         (
             lambda: Features(Domain("f", ["a"]), np.array([0, 2]), np.array([0]), np.ones(1)),
             ShapeError,
-            "must begin with 0, never fall and end",
+            "must begin with 0, never fall, and end",
         ),
     ],
 )

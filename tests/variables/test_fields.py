@@ -72,5 +72,5 @@ def test_bad_columns_are_refused_with_a_remedy(name):
 
 
 def test_a_field_that_is_not_there_is_named_with_those_that_are():
-    with pytest.raises(InvalidArgumentError, match=r"no field is called 'first': there are .*'last'"):
+    with pytest.raises(InvalidArgumentError, match=r"no field is called 'first': the fields are .*'last'"):
         FIELDS["first"]

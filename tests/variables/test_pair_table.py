@@ -76,8 +76,8 @@ BAD = {
         EmptyWorldError,
         "at least one item",
     ),
-    "no names": (lambda: PairTable(2, [], np.zeros((1, 0))), InvalidArgumentError, "a name each"),
-    "a name twice": (lambda: PairTable(2, ["f", "f"], [[0, 1]]), InvalidArgumentError, "all different"),
+    "no names": (lambda: PairTable(2, [], np.zeros((1, 0))), InvalidArgumentError, "a name of its own"),
+    "a name twice": (lambda: PairTable(2, ["f", "f"], [[0, 1]]), InvalidArgumentError, "a name of its own"),
     "a row too few": (
         lambda: PairTable(3, ["f"], [[0], [1]]),
         ShapeError,

@@ -88,7 +88,7 @@ BAD_DIFFS = {
         "row 1 of column 'tag', which is observed",
     ),
     "a label outside the domain": (Relabel((4,), (1,), (2,)), InvalidArgumentError, "use 0 to 1"),
-    "a negative label": (Relabel((0,), (0,), (-1,)), InvalidArgumentError, "outside domain 'tag'"),
+    "a negative label": (Relabel((0,), (0,), (-1,)), InvalidArgumentError, "does not exist in domain 'tag'"),
     "a variable that is not there": (Relabel((6,), (0,), (1,)), DiffError, "variables 0 to 5"),
 }
 
@@ -110,12 +110,12 @@ BAD_WORLDS = {
     "a code outside": (
         lambda: Assignment(VARIABLES, [0, 1, 3, 0, 0, 0]),
         InvalidArgumentError,
-        "row 2 of column 'tag' has code 3, which is outside",
+        "row 2 of column 'tag' has code 3, which does not exist in domain",
     ),
     "a code too large for the array": (
         lambda: Assignment(VARIABLES, [0, 1, 2**32, 0, 0, 0]),
         InvalidArgumentError,
-        "outside domain",
+        "does not exist in domain",
     ),
     "another label than observed": (
         lambda: Assignment(VARIABLES, [0, 0, 0, 0, 0, 0]),

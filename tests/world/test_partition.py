@@ -183,10 +183,10 @@ def test_thousands_of_items_split_and_merge_quickly():
 
 
 BAD_LABELS = {
-    "a gap": ([0, 2, 2], ClusterIdError, r"id 1 is missing: number them anew with Partition.from_keys"),
+    "a gap": ([0, 2, 2], ClusterIdError, r"id 1 is missing: use Partition.from_keys"),
     "no zero": ([1, 1], ClusterIdError, "id 0 is missing"),
     "an enormous id": ([0, 10**13], ClusterIdError, "id 1 is missing"),
-    "a negative id": ([0, -1], ClusterIdError, "id -1 is negative: number them anew"),
+    "a negative id": ([0, -1], ClusterIdError, "id -1 is negative: use Partition.from_keys"),
     "reals": ([0.0, 1.0], ClusterIdError, r"dtype float64: build from any keys with Partition.from_keys"),
     "strings": (["a", "b"], ClusterIdError, "Partition.from_keys"),
     "truth values": ([True, False], ClusterIdError, "Partition.from_keys"),
@@ -205,9 +205,9 @@ def test_bad_labels_are_refused_with_a_remedy(name):
 BAD_WORLDS = {
     "keys of nothing": (lambda: Partition.from_keys([]), EmptyWorldError, "non-empty list"),
     "no singletons": (lambda: Partition.singletons(0), EmptyWorldError, "at least one item"),
-    "no clusters": (lambda: Partition.from_clusters([]), ClusterIdError, "add what is missing"),
+    "no clusters": (lambda: Partition.from_clusters([]), ClusterIdError, "add missing items"),
     "an item twice": (lambda: Partition.from_clusters([[0], [0, 1]]), ClusterIdError, "once each"),
-    "an item missing": (lambda: Partition.from_clusters([[0], [2]]), ClusterIdError, "clusters of one"),
+    "an item missing": (lambda: Partition.from_clusters([[0], [2]]), ClusterIdError, "clusters of their own"),
     "no types": (lambda: Partition.from_labels([0], n_types=0), InvalidArgumentError, "at least 1"),
     "a type too large": (
         lambda: Partition.from_labels([0, 1], types=[0, 2], n_types=2),
@@ -240,14 +240,14 @@ def test_bad_worlds_are_refused_with_a_remedy(name):
 
 
 BAD_DIFFS = {
-    "no items": (Transfer((), 0, 1), "one or more different items"),
-    "an item twice": (Transfer((0, 0), 0, 1), "one or more different items"),
+    "no items": (Transfer((), 0, 1), "at least one item, and each once"),
+    "an item twice": (Transfer((0, 0), 0, 1), "at least one item, and each once"),
     "an item from elsewhere": (Transfer((0, 3), 0, NEW), "item 3 is in cluster 1, not in source 0"),
-    "a source that is not there": (Transfer((0,), 7, 1), "cluster 7 does not exist.*look the cluster up"),
+    "a source that is not there": (Transfer((0,), 7, 1), "cluster 7 does not exist.*look up the current id"),
     "a target that is not there": (Transfer((0,), 0, 3), "cluster 3 does not exist"),
     "a negative target": (Transfer((0,), 0, -2), "cluster -2 does not exist"),
-    "the cluster it is in": (Transfer((0,), 0, 0), "both cluster 0: leave the transfer out"),
-    "all to a new cluster": (Transfer((0, 1, 2), 0, NEW), "changes nothing: leave it out"),
+    "the cluster it is in": (Transfer((0,), 0, 0), "both cluster 0: leave this diff out"),
+    "all to a new cluster": (Transfer((0, 1, 2), 0, NEW), "changes nothing: leave this diff out"),
     "a new type that is not there": (Transfer((0,), 0, NEW, 2), "new_type 2 is not between 0 and 1"),
     "retyping what is not there": (Retype(5, 0, 1), "cluster 5 does not exist"),
     "retyping from another type": (Retype(0, 1, 0), "has type 0.*Build it with moves.retype"),
@@ -284,5 +284,5 @@ def test_moves_build_the_diffs_of_their_names():
     with pytest.raises(DiffError, match="name two clusters"):
         moves.merge(world, 0, 0)
     for part in ([], [0, 1]):
-        with pytest.raises(DiffError, match="moves at least one and leaves at least one"):
+        with pytest.raises(DiffError, match="name at least one, and leave at least one"):
             moves.split(world, 0, part)

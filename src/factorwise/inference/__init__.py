@@ -1,1 +1,1 @@
-"""From scores to marginals, best worlds and samples: exact, by message passing, by MCMC."""
+"""Inference of marginals, best worlds and samples: exact, by message passing, and by MCMC."""

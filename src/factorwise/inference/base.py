@@ -1,4 +1,4 @@
-"""What every inference method takes and returns: two protocols and their results."""
+"""The interfaces of inference methods: two protocols, and the results that they return."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Best:
     score
         Its score, as the graph computes it.
     exact
-        Whether no setting scores higher for certain.
+        Whether it is certain that no setting scores higher.
     """
 
     values: NDArray[np.int64]
@@ -73,7 +73,7 @@ class Best:
 
 
 class MarginalOracle(Protocol):
-    """Scores to marginals and log Z; what asks is none of its business."""
+    """A method that computes marginals and log Z from scores, whatever they are used for."""
 
     def marginals(self, graph: FactorGraph) -> Marginals:
         """Return node and factor marginals, the log partition function and the entropy."""
@@ -81,7 +81,7 @@ class MarginalOracle(Protocol):
 
 
 class MapOracle(Protocol):
-    """Scores to a best setting."""
+    """A method that computes a best setting from scores."""
 
     def best(self, graph: FactorGraph) -> Best:
         """Return a most probable setting."""

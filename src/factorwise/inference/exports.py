@@ -1,4 +1,4 @@
-"""Results as tables of pandas and labeled arrays of xarray, which are imported only here and when used."""
+"""Results as pandas tables and labeled xarray arrays; both libraries are imported only when used."""
 
 from __future__ import annotations
 
@@ -37,15 +37,17 @@ def marginals_frame(node: Sequence[Floats], names: Names = None, labels: Labels 
 def marginals_array(node: Sequence[Floats], names: Names = None, labels: Labels = None) -> Any:
     """Return label probabilities as an ``xarray.DataArray`` over variables and labels.
 
-    Labels are those of all variables, in the order in which they are met; a label that a variable does not
-    have is NaN there.
+    The labels are those of all variables, in order of appearance. A label that a variable does not have is
+    NaN for that variable.
     """
     variables, known = _named(node, names, labels)
-    place = {label: number for number, label in enumerate(dict.fromkeys(one for row in known for one in row))}
-    values = np.full((len(variables), len(place)), np.nan)
+    column_of = {
+        label: number for number, label in enumerate(dict.fromkeys(tag for row in known for tag in row))
+    }
+    values = np.full((len(variables), len(column_of)), np.nan)
     for row, (table, own) in enumerate(zip(node, known, strict=True)):
-        values[row, [place[label] for label in own]] = table
-    coords = {"variable": list(variables), "label": list(place)}
+        values[row, [column_of[label] for label in own]] = table
+    coords = {"variable": list(variables), "label": list(column_of)}
     return optional("xarray").DataArray(values, dims=("variable", "label"), coords=coords, name="probability")
 
 
@@ -55,19 +57,19 @@ def optional(module: str) -> Any:
         return import_module(module)
     except ImportError as fault:
         raise MissingExtraError(
-            f"{module} is needed for this and not installed: pip install 'factorwise[diagnostics]'."
+            f"{module} is not installed, but this needs it: pip install 'factorwise[diagnostics]'."
         ) from fault
 
 
 def _named(
     node: Sequence[Floats], names: Names, labels: Labels
 ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """Check names, or make them of numbers."""
+    """Check names and labels, or number variables and labels if none are given."""
     variables = [str(number) for number in range(len(node))] if names is None else names
     known = [[str(label) for label in range(len(table))] for table in node] if labels is None else labels
     if len(variables) != len(node) or [len(own) for own in known] != [len(table) for table in node]:
         raise ShapeError(
             f"{len(variables)} names and {len(known)} lists of labels do not fit {len(node)} variables:"
-            " give a name for each variable, and for each a name of every label."
+            " give a name for each variable, and a list of labels for each."
         )
     return variables, known

@@ -1,4 +1,4 @@
-"""What the templates of a model say of the merges of a tree: the exact change of its score at every node."""
+"""The exact change of a model's score at every merge of a tree, for each of its templates."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from factorwise.world.partition import Partition
 
 
 def add_gains(tree: MergeTree, model: Model) -> MergeTree:
-    """Return the tree with what each template of a model gains at its nodes.
+    """Return the tree with the gain of each template of a model at its nodes.
 
-    Nodes that a template forbids are impossible, and those above them. Where a node is impossible anyway,
-    gains are zero.
+    A node that a template forbids is impossible, and so are the nodes above it. At impossible nodes gains are
+    zero.
     """
     possible, gains = tree.possible.copy(), dict(tree.gains)
     for template, offset in model.parts():
@@ -38,7 +38,7 @@ def add_gains(tree: MergeTree, model: Model) -> MergeTree:
 
 @dataclass(frozen=True, eq=False)
 class _Merges:
-    """A transition kernel that makes the merges of a tree one after the other; see `tree_merges`."""
+    """A transition kernel that makes the merges of a tree one after the other; see `merge_programs`."""
 
     model: Model
     tree: MergeTree
@@ -48,11 +48,11 @@ class _Merges:
 
     @classmethod
     def along(cls, tree: MergeTree, model: Model, possible: Bools) -> _Merges:
-        """Begin with the items by themselves."""
+        """Start with every item in a cluster of its own."""
         return cls(model, tree, ~possible, np.zeros(len(tree.mean)))
 
     def programs(self, parts: Surroundings) -> dict[str, Any]:
-        """Return the programs that propose the next merge, and that keep what it gains."""
+        """Return the programs that propose the next merge and record its gain."""
         items = np.arange(self.tree.n_items)
         arrays = {
             "left": self.tree.left,

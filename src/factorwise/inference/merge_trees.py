@@ -1,16 +1,16 @@
-"""Posteriors over the clusterings that cut a tree of merges, exact and without chains.
+"""Posteriors over the clusterings that cut a tree of merges, computed exactly and without chains.
 
-The tree joins items by average linkage: first those of each cluster that a search found, then such clusters
-with each other. A clustering that the tree allows cuts it: some nodes are whole, all that is below them is
-one cluster, and nothing above them is. From the top down, every node that is reached is whole with a
-probability of its own; otherwise its two parts are reached. So draws are independent, and the probability of
-a pair, or of a whole cluster, is a product along a path.
+The tree joins items by average linkage: first the items of each cluster that a search found, then these
+clusters. A clustering that the tree allows is a cut: each of its clusters is a node with everything below it.
+From the top down, every node that is reached is a cluster with a probability of its own; otherwise its two
+children are reached. So draws are independent, and the probability of a pair, or of a cluster, is a product
+along a path.
 
-What the tree does not allow has no probability: a record that would rather be in another cluster can leave
-its own, but joins another only together with what it was joined with first.
+Clusterings that are not cuts have no probability: a record can leave its cluster, but it can join another
+cluster only together with the items that it was joined with first.
 
-The tree follows the links. What further templates of a model say of a merge is known exactly at every node:
-see `factorwise.inference.merge_gains`.
+The tree follows the links. The exact change of score that further templates of a model give to a merge is
+known at every node: see `factorwise.inference.merge_gains`.
 """
 
 from __future__ import annotations
@@ -37,23 +37,24 @@ from factorwise.world.links import LinkGraph
 
 Nodes = Int64s
 
-SURE = 0.01  # a pair is uncertain if its probability is further than this from 0 and from 1
+SURE = 0.01  # a pair is uncertain if its probability differs from 0 and from 1 by more than this
 UNLINKED = -2.0  # score of a pair that is not linked
 LOWEST_MEAN = -3.0  # clusters whose pairs have a lower mean score are not joined
 LARGEST_GROUP = 1_500  # units that are joined in one matrix
 FORBIDDEN = -1e9  # stands for minus infinity, which has no mean
-LOWEST_BEST = -30.0  # a lower link counts as this where the best ones are averaged
+LOWEST_BEST = -30.0  # lower scores count as this in the mean of best links
 
 
 class LinkPosterior(NamedTuple):
-    """What is drawn from a posterior, and what is known of it exactly.
+    """Draws from a posterior, and probabilities that are computed exactly.
 
     labels : int32[draws, items]
         Clusterings: each cluster is named by its smallest member.
     together : float32[pairs]
         Probability that the items of each linked pair are in one cluster.
     whole : float32[items]
-        Probability that the cluster in which each item was found is a cluster, no more and no less.
+        Probability that the cluster in which the search put each item is a cluster, with no more and no fewer
+        items.
     """
 
     labels: Int32s
@@ -61,7 +62,7 @@ class LinkPosterior(NamedTuple):
     whole: Float32s
 
     def uncertain_pairs(self) -> Int64s:
-        """Return the linked pairs that are neither sure nor impossible, the most uncertain first."""
+        """Return the linked pairs that are neither certain nor impossible, the most uncertain first."""
         distance = np.minimum(self.together, 1.0 - self.together)
         pairs = np.flatnonzero(distance > SURE)
         return pairs[np.argsort(-distance[pairs], kind="stable")]
@@ -72,21 +73,22 @@ class MergeTree:
     """A tree of merges of linked items; arrays are over nodes, of which the items are the first.
 
     n_items, n_inner
-        Number of items, and of nodes up to those that are clusters that were found.
+        Number of items, and of all nodes up to the clusters that the search found.
     left, right, parent
-        The nodes that each joins, and the one that it is joined in; -1 where there is none.
+        The two children and the parent of each node; -1 if there is none.
     mean
-        Mean score of the pairs across the two nodes that each joins; zero for items.
+        Mean score of the pairs between the two children; zero for items.
     best
-        Score of the best link that a record of the smaller of the two has into the other, in the mean.
+        Mean, over the records of the smaller child, of the score of the best link into the other child.
     count
         Number of records.
     possible
-        Whether nothing forbids that it is one cluster.
+        Whether no constraint forbids the node as a cluster.
     found : int64[items]
-        Node of the cluster in which each item was found.
+        Node of the cluster in which the search put each item.
     gains
-        By the name of each further template, what it adds to the model's score if the two become one cluster.
+        For each further template, by name, the change of the model's score if the two children become one
+        cluster.
     """
 
     n_items: int
@@ -102,11 +104,11 @@ class MergeTree:
     gains: Mapping[str, Float64s] = field(default_factory=dict)
 
     def posterior(self, whole: Float64s, graph: LinkGraph, *, draws: int, seed: int) -> LinkPosterior:
-        """Draw clusterings, and compute the probabilities of linked pairs and of the clusters found.
+        """Draw clusterings, and compute the probabilities of linked pairs and of the clusters of the search.
 
         whole
-            For each node, the probability that it is a cluster if none above it is; or several rows of them,
-            one as likely as the other: draws take them in turn, and probabilities are means over them.
+            For each node, the probability that it is a cluster if no node above it is. With several rows,
+            which are equally likely, draws take them in turn, and probabilities are means over them.
         """
         rows = np.atleast_2d(whole)
         labels = np.empty((draws, self.n_items), np.int32)
@@ -126,9 +128,12 @@ class MergeTree:
         return united
 
     def split(self, whole: Float64s) -> tuple[Float64s, Int64s]:
-        """Return the probability that no cluster holds all of a node, and the parents that one might hold."""
+        """Return the probability that no cluster contains the node, and its possible parents."""
         if whole.shape != self.mean.shape:
-            raise ShapeError(f"{len(self.mean)} nodes need a probability each, not {whole.shape}.")
+            raise ShapeError(
+                f"{len(self.mean)} nodes need a probability each, but an array of shape {whole.shape} was"
+                " given."
+            )
         split = np.empty(len(whole))
         split_chances(self.parent, whole, split)
         inside = self.parent >= 0
@@ -163,18 +168,18 @@ def grow_merge_tree(
     pairs: Ints,
     unlinked: float,
 ) -> MergeTree:
-    """Join the items of each cluster, and the clusters, by the mean scores of the pairs between them.
+    """Join the items of each cluster, and then the clusters, by the mean scores of the pairs between them.
 
     scores
-        Of each link, if its items are in one cluster; -inf forbids that.
+        Score of each link if its items are in one cluster; -inf forbids that.
     labels
-        The clustering that was found.
+        The clustering that a search found.
     counts, sources
         How many records each item stands for, and the bits of their sources if an entity has one record of
-        each, else zero.
+        each source, else zero.
     pairs, unlinked
-        How many linked pairs of records each link stands for. Its score is then their sum, less ``unlinked``
-        for each beyond one.
+        How many linked pairs of records each link stands for. The score of a link is then the sum of theirs,
+        minus ``unlinked`` for each beyond the first.
     """
     n = graph.n_items
     size = max(2 * n, 1)
@@ -190,23 +195,23 @@ def grow_merge_tree(
     records = count[tops]
     mean = across.sum / (records[across.first] * records[across.second]) + UNLINKED
     part = _parts(len(tops), across, mean)
-    _, made = _join(part, tops, across, nodes, inner)
-    left, right, total, count = left[:made], right[:made], total[:made], count[:made]
-    parent = np.full(made, -1, np.int64)
-    parent[left[n:]] = parent[right[n:]] = np.arange(n, made)
-    means, best = np.zeros(made), np.zeros(made)
+    _, n_nodes = _join(part, tops, across, nodes, inner)
+    left, right, total, count = left[:n_nodes], right[:n_nodes], total[:n_nodes], count[:n_nodes]
+    parent = np.full(n_nodes, -1, np.int64)
+    parent[left[n:]] = parent[right[n:]] = np.arange(n, n_nodes)
+    means, best = np.zeros(n_nodes), np.zeros(n_nodes)
     means[n:] = total[n:] / (count[left[n:]] * count[right[n:]])
     each = np.maximum(linked / pairs, LOWEST_BEST)
     best_links(graph.start, graph.neighbor, graph.pair, each, UNLINKED, left, right, parent, count, best)
     impossible = total < 0.5 * FORBIDDEN
-    bits = np.zeros(made, np.uint64)
+    bits = np.zeros(n_nodes, np.uint64)
     bits[:n] = sources
     mark_forbidden(left, right, impossible, bits)
     return MergeTree(n, inner, left, right, parent, means, best, count, ~impossible, tops[cluster])
 
 
 class _Links(NamedTuple):
-    """Links between units, and what each adds beyond pairs that are not linked."""
+    """Links between units, and how much each scores above pairs that are not linked."""
 
     first: Int64s
     second: Int64s
@@ -220,7 +225,10 @@ def _join(
     nodes: tuple[Nodes, Nodes, Float64s, Float64s],
     first_node: int,
 ) -> tuple[Int64s, int]:
-    """Join the units of each group, numbered from 0 on; return the tops, and the number of nodes then."""
+    """Join the units of each group, numbered from 0 on.
+
+    Return the top nodes, and the number of nodes so far.
+    """
     groups = int(group.max(initial=-1)) + 1
     order = np.argsort(group, kind="stable")
     start = np.searchsorted(group[order], np.arange(groups + 1))
@@ -230,7 +238,7 @@ def _join(
     within = within[np.argsort(group[links.first[within]], kind="stable")]
     link_start = np.searchsorted(group[links.first[within]], np.arange(groups + 1))
     root = np.empty(groups, np.int64)
-    made = join_groups(
+    joined = join_groups(
         start,
         unit[order],
         link_start,
@@ -243,22 +251,25 @@ def _join(
         first_node,
         root,
     )
-    return root, made
+    return root, joined
 
 
 def _between_clusters(cluster: Int64s, links: _Links) -> _Links:
-    """Add up the links between every two clusters."""
-    one, two = cluster[links.first], cluster[links.second]
-    across = one != two
+    """Sum the links between every two clusters."""
+    a, two = cluster[links.first], cluster[links.second]
+    across = a != two
     n = int(cluster.max(initial=0)) + 1
-    pairs = np.minimum(one, two)[across] * n + np.maximum(one, two)[across]
+    pairs = np.minimum(a, two)[across] * n + np.maximum(a, two)[across]
     distinct, number = np.unique(pairs, return_inverse=True)
     sums = np.bincount(number, weights=links.sum[across], minlength=len(distinct)).astype(np.float64)
     return _Links(distinct // n, distinct % n, sums)
 
 
 def _parts(n: int, links: _Links, mean: Float64s) -> Int64s:
-    """Number the parts of clusters that might be joined; where one would be too large, weak links are cut."""
+    """Number the groups of clusters that might be joined.
+
+    A group that would be too large is cut at weak links.
+    """
     lowest = LOWEST_MEAN
     while True:
         good = mean > lowest

@@ -1,1 +1,1 @@
-"""Templates, the model that adds them up, and what grounds them into flat arrays."""
+"""Templates, the model that adds their scores, and factor graphs unrolled from them."""

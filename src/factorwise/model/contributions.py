@@ -1,7 +1,7 @@
 """The factors that a diff touches, listed one by one, for inference that examines only some of them.
 
-`Template.difference` adds up what the touched factors change; `Contributions` keeps them apart, each with
-its signed change of score. A factor over a pair of items is one factor, however many templates score it.
+`Template.difference` returns the total change of the touched factors; `Contributions` lists the change of
+each. The pair of two items is one factor, however many templates score it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class Contributions:
     gain : float64[factors]
         Change of each factor's score; they sum to the gain of the diff.
     constant : float64[factors]
-        The part of it that no weight multiplies.
+        The part of the gain that no weight multiplies.
     stratum : int8[factors]
-        0 for factors that the diff makes (the new cluster), 1 for those it undoes (the old cluster); 0 where
-        a diff does not distinguish them.
+        0 for factors that the diff creates (the new cluster), 1 for those it removes (the old cluster); 0 for
+        diffs without this distinction.
     certain : bool[factors]
-        Factors that are always examined: hard ones, and those of which a diff touches a few at most.
+        Factors that are always examined: hard constraints, and factors of which a diff touches only a few.
     bound : float64[factors]
-        What the absolute gain cannot exceed, known without examining the factor; ``inf`` where undeclared.
+        Upper limit of the absolute gain, known without examining the factor; ``inf`` if undeclared.
     owner, index, value : int64[entries], int64[entries], float64[entries]
-        Change of the statistics: the factor, the weight, the amount.
+        Changes of statistics: the factor, the weight, and the amount.
     of_pairs
         Whether the factors are the pairs of items that the diff joins or separates, in the order of
         `factorwise.model.clusterings.partition_templates.touched_pairs`.
@@ -76,7 +76,7 @@ class Contributions:
     def weighted(
         cls, count: int, owner: Int64s, index: Int64s, value: Float64s, weights: Float64s, **more: Any
     ) -> Contributions:
-        """List ``count`` factors by their statistics; ``more`` as for `of`, and ``constant``."""
+        """List ``count`` factors by their statistics; other arguments as for `of`, and ``constant``."""
         constant = more.pop("constant", None)
         fixed = np.zeros(count) if constant is None else np.asarray(constant, dtype=np.float64)
         gain = np.bincount(owner, weights=value * weights[index], minlength=count) + fixed
@@ -84,7 +84,7 @@ class Contributions:
 
     @classmethod
     def whole(cls, template: Any, world: Any, diff: Any, weights: Float64s) -> Contributions:
-        """Take what a template's factors change together as one factor that is always examined."""
+        """Make all that a diff changes in a template one factor, which is always examined."""
         change = template.difference(world, diff)
         owner = np.zeros(len(change.index), dtype=np.int64)
         constant = [template.constant_gain(world, diff)]
@@ -94,9 +94,9 @@ class Contributions:
 
     @classmethod
     def joined(cls, parts: Sequence[Contributions]) -> Contributions:
-        """List all factors; those of pairs come first, and what several templates say of a pair adds up."""
+        """Combine lists of factors; pairs come first, and what several templates say of a pair is added."""
         pairs = [part for part in parts if part.of_pairs]
-        others = [part for part in parts if not part.of_pairs]
+        rest = [part for part in parts if not part.of_pairs]
         if len(pairs) > 1:
             first = pairs[0]
             pairs = [
@@ -110,7 +110,7 @@ class Contributions:
                     value=np.concatenate([part.value for part in pairs]),
                 )
             ]
-        listed = pairs + others
+        listed = pairs + rest
         if len(listed) == 1:
             return listed[0]
         starts = np.cumsum([0, *(len(part) for part in listed)]).tolist()
@@ -131,21 +131,24 @@ class Contributions:
         return len(self.gain)
 
     def shifted(self, offset: int) -> Contributions:
-        """Move the indices of the weights, as from a template's block into the whole vector."""
+        """Return the changes with weight indices of the whole vector instead of a template's block."""
         return replace(self, index=self.index + offset)
 
     def total(self, multiplier: Float64s | None = None) -> float:
-        """Sum the changes, each times its ``multiplier``; one that forbids the diff forbids it."""
+        """Return the sum of the changes, each times its ``multiplier``.
+
+        It is minus infinity if one of them forbids the diff.
+        """
         taken = self.gain if multiplier is None else self.gain[multiplier != 0.0]
         if (taken == -np.inf).any():
             return -np.inf
         return float(taken.sum() if multiplier is None else taken @ multiplier[multiplier != 0.0])
 
     def gradient(self, multiplier: Float64s) -> SparseVector:
-        """Sum the changes of the statistics, each factor times its ``multiplier``."""
+        """Return the sum of the changes of statistics, each factor times its ``multiplier``."""
         return SparseVector.of(self.index, self.value * multiplier[self.owner])
 
 
-def as_contributions(given: Contributions | ArrayLike) -> Contributions:
-    """Take an array of signed changes for contributions without bounds or strata."""
-    return given if isinstance(given, Contributions) else Contributions.of(given)
+def as_contributions(gains: Contributions | ArrayLike) -> Contributions:
+    """Return an array of signed changes as contributions without bounds or strata."""
+    return gains if isinstance(gains, Contributions) else Contributions.of(gains)

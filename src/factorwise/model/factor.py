@@ -1,4 +1,4 @@
-"""The algebra of log-factors: what message passing is written in.
+"""The algebra of log-factors, in which message passing is written.
 
 A factor is a function of a few discrete variables, held as a table of natural-log values; ``-inf`` is the
 log of zero. Products add tables, quotients subtract them (zero over zero is zero), sums run through
@@ -42,8 +42,8 @@ class Factor:
             )
         if not bool((self.table < np.inf).all()):
             raise InvalidArgumentError(
-                f"the table over variables {self.scope} holds +inf or NaN: a log-value is finite, or -inf"
-                " for zero."
+                f"the table over variables {self.scope} holds +inf or NaN: log-values must be finite,"
+                " or -inf for zero."
             )
 
     @property
@@ -52,11 +52,11 @@ class Factor:
         return self.table.shape
 
     def __mul__(self, other: Factor) -> Factor:
-        """Pointwise product over the union of the scopes."""
+        """Return the pointwise product over the union of the scopes."""
         return product((self, other))
 
     def __truediv__(self, other: Factor) -> Factor:
-        """Pointwise quotient; zero over zero is zero, and anything else over zero is refused."""
+        """Return the pointwise quotient; zero over zero is zero, other divisions by zero are refused."""
         inverse = _trusted(other.scope, np.where(other.table == -np.inf, 0.0, -other.table))
         quotient = product((self, inverse))
         undefined = other.expanded(quotient.scope, quotient.cardinality).table == -np.inf
@@ -68,17 +68,17 @@ class Factor:
         return quotient
 
     def sum_out(self, *variables: int) -> Factor:
-        """Sum over all labels of ``variables``."""
+        """Return the log-sum-exp over all labels of ``variables``."""
         axes, rest = self._split(variables)
         return _trusted(rest, log_sum_exp(self.table, axes))
 
     def max_out(self, *variables: int) -> Factor:
-        """Maximum over all labels of ``variables``."""
+        """Return the maximum over all labels of ``variables``."""
         axes, rest = self._split(variables)
         return _trusted(rest, np.asarray(self.table.max(axis=axes)))
 
     def condition(self, labels: Mapping[int, int]) -> Factor:
-        """Hold variables at a label each and drop them from the scope; variables out of scope are ignored."""
+        """Fix variables at a label each and drop them from the scope; others are ignored."""
         for variable, size in zip(self.scope, self.cardinality, strict=True):
             label = labels.get(variable, 0)
             require(0 <= label < size, f"label of variable {variable}", label, f"from 0 to {size - 1}")
@@ -100,11 +100,11 @@ class Factor:
         return _trusted(tuple(scope), np.broadcast_to(self._aligned(scope), sizes))
 
     def log_total(self) -> float:
-        """Log of the sum of all values; ``-inf`` if all are zero."""
+        """Return the log of the sum of all values; ``-inf`` if all are zero."""
         return float(log_sum_exp(self.table, tuple(range(self.table.ndim))))
 
     def normalized(self) -> Factor:
-        """Scale the values so that they sum to one."""
+        """Return the factor scaled so that its values sum to one."""
         total = self.log_total()
         if total == -np.inf:
             raise ImpossibleError(
@@ -114,11 +114,11 @@ class Factor:
         return _trusted(self.scope, self.table - total)
 
     def probabilities(self) -> Float64s:
-        """Return the normalized values themselves, not their logs."""
+        """Return the normalized values, not their logs."""
         return np.asarray(np.exp(self.normalized().table))
 
     def argmax(self) -> dict[int, int]:
-        """Return the labels of a largest entry, the first in C order among equals."""
+        """Return the labels of a largest entry; of equal entries, those of the first in C order."""
         index = np.unravel_index(int(self.table.argmax()), self.table.shape)
         return {variable: int(label) for variable, label in zip(self.scope, index, strict=True)}
 
@@ -128,14 +128,14 @@ class Factor:
         return axes, tuple(variable for variable in self.scope if variable not in variables)
 
     def _aligned(self, scope: Sequence[int]) -> Float64s:
-        """View the table with one axis per variable of ``scope``, of length 1 where this has none."""
-        places = [scope.index(variable) for variable in self.scope]
+        """View the table with one axis per variable of ``scope``, of length 1 for variables that it lacks."""
+        axes = [scope.index(variable) for variable in self.scope]
         table = self.table
-        if places != sorted(places):
-            table = table.transpose(sorted(range(len(places)), key=places.__getitem__))
+        if axes != sorted(axes):
+            table = table.transpose(sorted(range(len(axes)), key=axes.__getitem__))
         shape = [1] * len(scope)
-        for place, size in zip(places, self.table.shape, strict=True):
-            shape[place] = size
+        for axis, size in zip(axes, self.table.shape, strict=True):
+            shape[axis] = size
         return table.reshape(shape)
 
 
@@ -143,7 +143,8 @@ def product(factors: Iterable[Factor], scope: Sequence[int] | None = None) -> Fa
     """Multiply factors; the product of none is one.
 
     scope
-        Axis order of the result, the union of all scopes in some order; by default as first met.
+        Axis order of the result, the union of all scopes in some order; by default the order of first
+        appearance.
     """
     parts = tuple(factors)
     sizes: dict[int, int] = {}
@@ -166,7 +167,7 @@ def product(factors: Iterable[Factor], scope: Sequence[int] | None = None) -> Fa
 
 
 def log_sum_exp(table: Floats, axes: tuple[int, ...]) -> Float64s:
-    """Log of the sum of exp over ``axes``; rows of ``-inf`` give ``-inf``."""
+    """Return the log of the sum of exp over ``axes``; rows of ``-inf`` give ``-inf``."""
     if not axes:
         return np.asarray(table, dtype=np.float64)
     peak = table.max(axis=axes, keepdims=True)
@@ -177,13 +178,13 @@ def log_sum_exp(table: Floats, axes: tuple[int, ...]) -> Float64s:
 
 
 def expectation(probabilities: Floats, scores: Floats) -> float:
-    """Mean score, where a forbidden entry (``-inf``) that has probability zero counts nothing."""
+    """Return the mean score; an entry ``-inf`` with probability zero counts as zero."""
     seen = probabilities > 0
     return float(np.dot(probabilities[seen], scores[seen]))
 
 
 def _trusted(scope: tuple[int, ...], table: Float64s) -> Factor:
-    """Build a factor from parts that an operation has already made right."""
+    """Build a factor from a scope and a table that need no check."""
     factor = object.__new__(Factor)
     object.__setattr__(factor, "scope", scope)
     object.__setattr__(factor, "table", table)

@@ -1,8 +1,8 @@
-"""A grounded factor graph: one frozen record of named flat arrays.
+"""A grounded factor graph: one immutable record of named flat arrays.
 
-Templates and an assignment's variables unroll into this record; every exact and message-passing method
-and the compiled samplers for assignments read it. Factors that share a table share its storage, so a
-million tied factors cost a million offsets and one table.
+Templates and the variables of an assignment are unrolled into this record. All exact and message-passing
+methods and the compiled samplers for assignments read it. Factors with the same table share its storage, so a
+million tied factors need a million offsets and one table.
 """
 
 from __future__ import annotations
@@ -56,13 +56,14 @@ class FactorGraph:
             expected = tuple(int(sizes[v]) for v in scope if 0 <= v < len(sizes))
             if len(expected) != len(scope):
                 raise InvalidArgumentError(
-                    f"factor {index} names variables {tuple(scope)}, but there are {len(sizes)}:"
+                    f"factor {index} names variables {tuple(scope)}, but there are only {len(sizes)}:"
                     f" use numbers from 0 to {len(sizes) - 1}."
                 )
             if values.shape != expected:
                 raise ShapeError(
-                    f"the table of factor {index} over variables {tuple(scope)} has shape {values.shape},"
-                    f" but their cardinalities ask for {expected}: reshape or transpose it."
+                    f"the table of factor {index} over variables {tuple(scope)} has shape"
+                    f" {values.shape}, but the cardinalities of its variables require {expected}:"
+                    " reshape or transpose it."
                 )
             offsets.append(entries)
             pieces.append(values.ravel())
@@ -89,8 +90,8 @@ class FactorGraph:
         if np.isnan(self.tables).any() or np.isposinf(self.tables).any():
             where = int(np.flatnonzero(np.isnan(self.tables) | np.isposinf(self.tables))[0])
             raise InvalidArgumentError(
-                f"entry {where} of the log-potentials is {self.tables[where]}: a log-potential is finite,"
-                " or -inf to forbid a setting."
+                f"entry {where} of the log-potentials is {self.tables[where]}: log-potentials must be"
+                " finite, or -inf to forbid a setting."
             )
         check_starts(
             "scope_start", as_ints("scope_start", self.scope_start, size=self.n_factors + 1), len(self.scope)
@@ -103,16 +104,16 @@ class FactorGraph:
             order = np.sort(pairs)
             factor, variable = divmod(int(order[:-1][order[1:] == order[:-1]][0]), len(self.cardinality))
             raise InvalidArgumentError(
-                f"factor {factor} names variable {variable} twice: take the diagonal of its table instead."
+                f"factor {factor} names variable {variable} twice: use the diagonal of its table instead."
             )
 
     def _check_tables(self, owner: Int64s) -> None:
-        """Complain of a factor whose table would reach beyond the entries that there are."""
+        """Refuse a factor whose table would extend beyond the stored entries."""
         sizes = np.zeros(self.n_factors)
         np.add.at(sizes, owner, np.log2(self.cardinality[self.scope]))
         largest = float(sizes.max(initial=0.0))
         entries = np.ones(self.n_factors, np.int64)
-        if largest < 62.0:  # else a table would be larger than any memory
+        if largest < 62.0:  # a larger table would not fit into any memory
             np.multiply.at(entries, owner, self.cardinality[self.scope])
         wrong = (self.table_start < 0) | (self.table_start + entries > len(self.tables)) | (sizes >= 62.0)
         if wrong.any():
@@ -159,7 +160,7 @@ class FactorGraph:
 
     @cached_property
     def touching(self) -> tuple[Int64s, Int64s]:
-        """Factors at each variable as ``(start[variables + 1], factor[edges])``, in factor order."""
+        """The factors of each variable as ``(start[variables + 1], factor[edges])``, in factor order."""
         owner = np.repeat(np.arange(self.n_factors, dtype=np.int64), np.diff(self.scope_start))
         order = np.argsort(self.scope, kind="stable")
         start = np.zeros(self.n_variables + 1, dtype=np.int64)
@@ -167,6 +168,6 @@ class FactorGraph:
         return start, owner[order]
 
     def score(self, values: ArrayLike) -> float:
-        """Sum of log-potentials at one full setting."""
+        """Return the sum of the log-potentials of one full setting."""
         setting = np.asarray(values)
         return float(sum(table[tuple(setting[list(scope)])] for scope, table in self.factors()))

@@ -1,4 +1,4 @@
-"""Templates over hierarchies: how alike children and parents are, and how many nodes there are."""
+"""Templates over hierarchies: the similarity of children to their parents, and the number of nodes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from factorwise.world.hierarchy import Hierarchy
 
 
 class SubtreeCosine(WholeWorldTemplate):
-    """How alike children and the rest of their parents are: the cosine of their bags, summed over all.
+    """The similarity of children to the rest of their parents: the sum of the cosines of their bags.
 
-    The bag of an inner node is the sum of those of the items below it, kept per node. A change costs one
-    product of vectors for every child of an ancestor whose bag changes, however many items there are.
+    The bag of an inner node, which is stored with the node, is the sum of the bags of the items below it. A
+    change takes one inner product for every child of an ancestor whose bag changes, however many items there
+    are.
 
     vectors : float[items, numbers]
-        What is summed: counts of words, embeddings; `Bags.hashed` makes vectors of bags.
+        The bags of the items: counts of words, or embeddings; `Bags.hashed` makes vectors of bags.
 
-    The factors between parents and children of Wick, Singh and McCallum (2012).
+    These are the factors between parents and children of Wick, Singh and McCallum (2012).
 
     >>> template = SubtreeCosine("words", [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     >>> template.statistics(Hierarchy([[0, 1], 2])).value.tolist()
@@ -45,11 +46,11 @@ class SubtreeCosine(WholeWorldTemplate):
             )
 
     def weight_name(self, index: int) -> str:
-        """Name the statistic."""
+        """Return the name of the statistic."""
         return f"{self.name}: cosine of child and parent"
 
     def statistics(self, world: Hierarchy) -> SparseVector:
-        """Sum over all nodes but the roots."""
+        """Return the sum over all nodes except the roots."""
         self._check(world)
         total: dict[int, Any] = dict(enumerate(self.vectors))
         for item in range(world.n_items):
@@ -72,7 +73,7 @@ class SubtreeCosine(WholeWorldTemplate):
             )
 
     def program(self, world: Hierarchy, offset: int, weights: Float64s) -> Program:
-        """Keep sums per node."""
+        """Return the program, which keeps the sum of each node."""
         self._check(world)
         nodes = len(world.values)
         arrays = {
@@ -95,7 +96,7 @@ class SubtreeCosine(WholeWorldTemplate):
 
 
 class HierarchyCounts(WholeWorldTemplate):
-    """How many entities and inner nodes there are.
+    """The number of entities and the number of inner nodes.
 
     >>> HierarchyCounts().statistics(Hierarchy([[0, [1, 2]], 3])).value.tolist()
     [2.0, 2.0]
@@ -108,15 +109,15 @@ class HierarchyCounts(WholeWorldTemplate):
         self.name = name
 
     def weight_name(self, index: int) -> str:
-        """Name the statistic."""
+        """Return the name of the statistic."""
         return f"{self.name}: {('entities', 'inner nodes')[index]}"
 
     def statistics(self, world: Hierarchy) -> SparseVector:
-        """Count them."""
+        """Count entities and inner nodes."""
         return SparseVector.from_dense([world.n_clusters, world.n_groups])
 
     def program(self, world: Hierarchy, offset: int, weights: Float64s) -> Program:
-        """Look where the node comes from and goes."""
+        """Return the program, which reads where the node comes from and where it goes."""
         return Program(
             gain=kernels.gain_of_counts,
             gradient=kernels.gradient_of_counts,

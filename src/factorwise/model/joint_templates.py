@@ -1,4 +1,4 @@
-"""Templates over worlds side by side: those of one of them, and those that look at two."""
+"""Templates over joint worlds: templates of one of the worlds, and templates that read two of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from factorwise.world.kinds import check_kind
 
 
 class Within(Template[Joint, JointDiff]):
-    """A template over one of the worlds side by side, whatever the others are.
+    """A template over one of the worlds of a `Joint`.
 
     part
         The name of the world.
@@ -36,7 +36,7 @@ class Within(Template[Joint, JointDiff]):
         self.size = inner.size
 
     def weight_name(self, index: int) -> str:
-        """Return what the template calls the weight."""
+        """Return the name that the inner template gives to the weight."""
         return self.inner.weight_name(index)
 
     def _one(self, world: Joint) -> Any:
@@ -45,38 +45,40 @@ class Within(Template[Joint, JointDiff]):
         return world.part(self.part)
 
     def statistics(self, world: Joint) -> SparseVector:
-        """Statistics of the one world."""
+        """Return the statistics of the one world."""
         return self.inner.statistics(self._one(world))
 
     def constant(self, world: Joint) -> float:
-        """Score of the one world that no weight multiplies."""
+        """Return the score of the one world that no weight multiplies."""
         return self.inner.constant(self._one(world))
 
     def _own(self, world: Joint, diff: JointDiff) -> list[tuple[Any, Any]]:
         """Return the diffs of the one world, each with the world before it."""
         own = [inner for name, inner in diff.parts if name == self.part]
-        here, steps = world.part(self.part), []
+        before, steps = world.part(self.part), []
         for number, inner in enumerate(own):
-            steps.append((here, inner))
+            steps.append((before, inner))
             if number + 1 < len(own):
-                here = here.after(inner)
+                before = before.after(inner)
         return steps
 
     def difference(self, world: Joint, diff: JointDiff) -> SparseVector:
-        """Sum over the diffs of the one world."""
-        return SparseVector.sum(self.inner.difference(here, inner) for here, inner in self._own(world, diff))
+        """Return the sum over the diffs of the one world."""
+        return SparseVector.sum(
+            self.inner.difference(before, inner) for before, inner in self._own(world, diff)
+        )
 
     def constant_gain(self, world: Joint, diff: JointDiff) -> float:
-        """Sum over the diffs of the one world; minus infinity where one is forbidden."""
-        gains = [self.inner.constant_gain(here, inner) for here, inner in self._own(world, diff)]
+        """Return the sum over the diffs of the one world; minus infinity if one is forbidden."""
+        gains = [self.inner.constant_gain(before, inner) for before, inner in self._own(world, diff)]
         return float("-inf") if float("-inf") in gains else float(sum(gains))
 
 
 class _LabelsInClusters(WholeWorldTemplate):
-    """A template over a clustering and labels of the same items.
+    """Base of templates over a clustering and labels of the same items.
 
     clusters, labels
-        Names of a `Partition` and an `Assignment` or another world with a value for each item.
+        Names of a `Partition` and of an `Assignment`, or of another world with a value for each item.
     """
 
     worlds = (Joint,)
@@ -85,7 +87,7 @@ class _LabelsInClusters(WholeWorldTemplate):
         self.name, self.clusters, self.labels, self.size = name, clusters, labels, size
 
     def counts(self, world: Joint) -> Int64s:
-        """How many members of each cluster have each label: int64[clusters, labels]."""
+        """Return the number of members of each cluster with each label: int64[clusters, labels]."""
         clusters, values = self._checked(world)
         count = np.zeros((clusters.n_clusters, world.part(self.labels).n_targets), np.int64)
         np.add.at(count, (clusters.dense_labels(), values), 1)
@@ -128,7 +130,7 @@ class _LabelsInClusters(WholeWorldTemplate):
 
 
 class LabelAgreement(_LabelsInClusters):
-    """How many pairs of items in one cluster have the same label, and how many have different ones.
+    """How many pairs of items in one cluster have equal labels, and how many have different ones.
 
     clusters, labels
         Names of a `Partition` and of a world with a label for each of its items.
@@ -138,7 +140,7 @@ class LabelAgreement(_LabelsInClusters):
         super().__init__(name, clusters, labels, 2)
 
     def weight_name(self, index: int) -> str:
-        """Name the statistic."""
+        """Return the name of the statistic."""
         return f"{self.name}: {('pairs that agree', 'pairs that differ')[index]}"
 
     def statistics(self, world: Joint) -> SparseVector:
@@ -149,7 +151,7 @@ class LabelAgreement(_LabelsInClusters):
         return SparseVector.from_dense([agree, (size * (size - 1) // 2).sum() - agree])
 
     def program(self, world: Joint, offset: int, weights: Float64s) -> Program:
-        """Look up the counts of the item's label."""
+        """Return the program, which looks up the counts of the item's label."""
         moved = {
             "gain": agreement.gain_of_agreement_moved,
             "gradient": agreement.gradient_of_agreement_moved,
@@ -162,12 +164,12 @@ class LabelAgreement(_LabelsInClusters):
 
 
 class TypeLabels(_LabelsInClusters):
-    """How many members of clusters of each type have each label: one weight for each two.
+    """How many members of clusters of each type have each label, with one weight for each combination.
 
     clusters, labels
         Names of a `Partition` with types and of a world with a label for each of its items.
     n_types, n_labels
-        Of the two.
+        Number of types and number of labels.
     """
 
     def __init__(
@@ -177,7 +179,7 @@ class TypeLabels(_LabelsInClusters):
         self.n_types, self.n_labels = n_types, n_labels
 
     def weight_name(self, index: int) -> str:
-        """Name the type and the label."""
+        """Return the names of the type and the label."""
         kind, label = divmod(index, self.n_labels)
         return f"{self.name}: label {label} in type {kind}"
 
@@ -188,12 +190,12 @@ class TypeLabels(_LabelsInClusters):
         return SparseVector.of(kinds * self.n_labels + values, np.ones(len(values)))
 
     def program(self, world: Joint, offset: int, weights: Float64s) -> Program:
-        """Look up the type and the label of the item."""
-        given = world.part(self.clusters).n_types, world.part(self.labels).n_targets
-        if given != (self.n_types, self.n_labels):
+        """Return the program, which looks up the type and the label of the item."""
+        sizes = world.part(self.clusters).n_types, world.part(self.labels).n_targets
+        if sizes != (self.n_types, self.n_labels):
             raise ShapeError(
-                f"template {self.name!r} is for {self.n_types} types and {self.n_labels} labels, but the"
-                f" worlds have {given[0]} and {given[1]}."
+                f"template {self.name!r} is for {self.n_types} types and {self.n_labels} labels, but"
+                f" the worlds have {sizes[0]} and {sizes[1]}."
             )
         moved = {"gain": agreement.gain_of_type_moved, "gradient": agreement.gradient_of_type_moved}
         relabeled = {
@@ -205,16 +207,16 @@ class TypeLabels(_LabelsInClusters):
 
 
 class LabelledPairs(WholeWorldTemplate):
-    """What pairs of items in one cluster count, by the labels of both; and how many pairs there are.
+    """Scores of pairs of items in one cluster, by the labels of both; and the number of such pairs.
 
     clusters, labels
         Names of a `Partition` and of a world with a label for each of its items.
     pairs : int[pairs, 4]
         Two items, the label of the first and that of the second; each once, the first item before the second.
     scores : float[pairs]
-        What each counts; all others count nothing.
+        The score of each; all other pairs have score zero.
     n_items, n_labels
-        Of the two worlds.
+        Number of items and number of labels.
     """
 
     worlds = (Joint,)
@@ -245,30 +247,30 @@ class LabelledPairs(WholeWorldTemplate):
             )
 
     def weight_name(self, index: int) -> str:
-        """Name the statistic."""
+        """Return the name of the statistic."""
         return f"{self.name}: {('scores', 'pairs')[index]}"
 
     def statistics(self, world: Joint) -> SparseVector:
-        """Add up the scores of the pairs in clusters, and count all pairs in clusters."""
+        """Add the scores of the pairs within clusters, and count all pairs within clusters."""
         clusters, values = self._checked(world)
-        first, second, one, other = self.pairs.T
-        there = clusters.labels[first] == clusters.labels[second]
-        there &= (values[first] == one) & (values[second] == other)
+        first, second, label, partner_label = self.pairs.T
+        together = clusters.labels[first] == clusters.labels[second]
+        together &= (values[first] == label) & (values[second] == partner_label)
         size = np.bincount(clusters.dense_labels()).astype(np.float64)
-        return SparseVector.from_dense([self.scores[there].sum(), (size * (size - 1.0)).sum() / 2.0])
+        return SparseVector.from_dense([self.scores[together].sum(), (size * (size - 1.0)).sum() / 2.0])
 
     def _checked(self, world: Joint) -> tuple[Any, Int32s]:
         clusters, values = world.part(self.clusters), world.part(self.labels)
-        given = clusters.n_items, len(values.values), values.n_targets
-        if given != (self.n_items, self.n_items, self.n_labels):
+        sizes = clusters.n_items, len(values.values), values.n_targets
+        if sizes != (self.n_items, self.n_items, self.n_labels):
             raise ShapeError(
-                f"template {self.name!r} is for {self.n_items} items and {self.n_labels} labels, but the"
-                f" worlds have {given[0]} items, {given[1]} labels of items and {given[2]} labels."
+                f"template {self.name!r} is for {self.n_items} items and {self.n_labels} labels, but"
+                f" the worlds have {sizes[0]} items, labels for {sizes[1]} items and {sizes[2]} labels."
             )
         return clusters, values.values
 
     def program(self, world: Joint, offset: int, weights: Float64s) -> Program:
-        """Keep the pairs of each item and label."""
+        """Return the program, which keeps the pairs of each item and label."""
         self._checked(world)
         ends = np.concatenate([self.pairs, self.pairs[:, [1, 0, 3, 2]]])
         node = ends[:, 0] * self.n_labels + ends[:, 2]

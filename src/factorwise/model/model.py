@@ -1,4 +1,4 @@
-"""A model: templates plus one flat weight vector."""
+"""A model: templates and one flat weight vector."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ class Model:
 
     with :math:`\theta` = ``weights``, :math:`\phi` = `statistics` summed over the templates' factors and
     :math:`c` the scores that no weight multiplies.
+
+    templates
+        The templates of the model, each with a name of its own.
+    weights
+        One flat vector, or a mapping from names of templates to their weights; zero by default.
     """
 
     @check_types
@@ -38,8 +43,8 @@ class Model:
         for template in self.templates:
             if not isinstance(template, Template):
                 raise InvalidArgumentError(
-                    f"{template!r} is not a template: make one of a function with PairTemplate,"
-                    " ClusterTemplate or TupleTemplate, or derive from Template."
+                    f"{template!r} is not a template: use PairTemplate, ClusterTemplate or"
+                    " TupleTemplate to make one of a function, or derive from Template."
                 )
         self.blocks = WeightBlocks(
             tuple(template.name for template in self.templates),
@@ -58,12 +63,12 @@ class Model:
 
     @property
     def weights(self) -> Float64s:
-        """The flat weight vector; assigning checks it."""
+        """The flat weight vector; a new value is checked."""
         return self._weights
 
     @weights.setter
-    def weights(self, given: ArrayLike | Mapping[str, ArrayLike]) -> None:
-        self._weights = self.blocks.flat(given)
+    def weights(self, values: ArrayLike | Mapping[str, ArrayLike]) -> None:
+        self._weights = self.blocks.flat(values)
 
     def block(self, name: str) -> Float64s:
         """Return the weights of one template (a view)."""
@@ -77,27 +82,27 @@ class Model:
             offset += template.size
 
     def restrict_to(self, items: ArrayLike) -> Model:
-        """Return the model of some items of a clustering, ascending, which are numbered anew from 0.
+        """Return the model for some items of a clustering, ascending, which are renumbered from 0.
 
-        Its templates must have factors within clusters only: the score of a clustering is then the sum of the
-        scores of its parts, if each cluster lies in one of them.
+        Its templates must have factors within clusters only. If each cluster lies in one part, the score of a
+        clustering is then the sum of the scores of its parts.
         """
-        given = np.array(items, np.int64)
-        if given.ndim != 1 or not len(given) or given[0] < 0 or not is_rising(given, strictly=True):
+        kept = np.array(items, np.int64)
+        if kept.ndim != 1 or not len(kept) or kept[0] < 0 or not is_rising(kept, strictly=True):
             raise InvalidArgumentError(
-                "a model is restricted to one or more items in ascending order, each once: give"
+                "a model can be restricted to one or more items in ascending order, each once: give"
                 " np.unique(items)."
             )
-        return Model([template.restrict_to(given) for template in self.templates], self._weights.copy())
+        return Model([template.restrict_to(kept) for template in self.templates], self._weights.copy())
 
     def statistics(self, world: Any) -> SparseVector:
-        """Sufficient statistics of a whole world."""
+        """Return the sufficient statistics of a whole world."""
         return SparseVector.sum(placed(t, t.statistics(world), offset) for t, offset in self.parts())
 
     def difference(self, world: Any, diff: Any) -> SparseVector:
-        """Atomic gradient: statistics after ``diff`` minus before it, from the touched factors only.
+        """Return the statistics after ``diff`` minus those before it, from the touched factors only.
 
-        Implements: wick2009samplerank, Eq. 1.
+        This is the atomic gradient. Implements: wick2009samplerank, Eq. 1.
         """
         return SparseVector.sum(
             placed(t, t.difference(world, diff), offset, "difference") for t, offset in self.parts()
@@ -105,7 +110,7 @@ class Model:
 
     @check_types
     def score(self, world: Any) -> float:
-        """Unnormalised natural-log probability of ``world``."""
+        """Return the unnormalised natural-log probability of ``world``."""
         if not hasattr(world, "apply"):
             raise InvalidArgumentError(
                 f"a model scores worlds, such as a Partition or Assignment, not {world!r}."
@@ -116,7 +121,7 @@ class Model:
         return self.statistics(world).dot(self._weights) + constant
 
     def gain(self, world: Any, diff: Any) -> float:
-        """Change of score under ``diff``; ``world`` is left as it is."""
+        """Return the change of score under ``diff``; ``world`` is not changed."""
         constant = 0.0
         for template in self.templates:
             change = template.constant_gain(world, diff)
@@ -133,7 +138,7 @@ class Model:
         weights
             The flat vector to score with; the model's own by default.
         bounds
-            Say what each change cannot exceed, too.
+            Also return an upper limit of each change.
         """
         flat = self._weights if weights is None else weights
         return Contributions.joined(
@@ -144,28 +149,31 @@ class Model:
         )
 
     def weight_name(self, index: int) -> str:
-        """Return what one weight of the flat vector stands for."""
+        """Return the name of one weight of the flat vector."""
         for template, offset in self.parts():
             if offset <= index < offset + template.size:
                 return template.weight_name(index - offset)
-        raise InvalidArgumentError(f"weight {index} does not exist: the model has {self.blocks.size}.")
+        raise InvalidArgumentError(
+            f"weight {index} does not exist: the model has weights 0 to {self.blocks.size - 1}."
+        )
 
 
 def placed(
-    template: AnyTemplate, found: SparseVector, offset: int, method: str = "statistics"
+    template: AnyTemplate, vector: SparseVector, offset: int, method: str = "statistics"
 ) -> SparseVector:
     """Move what a method of a template returned from its block into the whole vector.
 
-    What is no sparse vector, or lies outside the block, is refused.
+    A result that is not a sparse vector, or lies outside the block, is refused.
     """
-    if not isinstance(found, SparseVector):
+    if not isinstance(vector, SparseVector):
         raise TemplateError(
-            f"template {template.name!r} returned a {type(found).__name__} as {method}: return a"
+            f"template {template.name!r} returned a {type(vector).__name__} as {method}: return a"
             " SparseVector, for example SparseVector.from_dense(values)."
         )
-    if len(found.index) and not 0 <= found.index[0] <= found.index[-1] < template.size:
+    if len(vector.index) and not 0 <= vector.index[0] <= vector.index[-1] < template.size:
         raise TemplateError(
             f"template {template.name!r} has {template.size} weights, but its {method} reached from"
-            f" {found.index[0]} to {found.index[-1]}: give it a larger size, or indices local to its block."
+            f" {vector.index[0]} to {vector.index[-1]}: give it a larger size, or return indices that"
+            " count from the start of its block."
         )
-    return found.shifted(offset)
+    return vector.shifted(offset)

@@ -1,4 +1,4 @@
-"""The templates of a model as programs of a walk."""
+"""Turn the templates of a model into programs of a walk."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from factorwise.world.kinds import check_kind
 
 
 class ModelPrograms(NamedTuple):
-    """Programs of a model's templates.
-
-    And the arrays of the world with what their functions read laid beside.
-    """
+    """The programs of a model's templates, and the arrays of the world extended by what they read."""
 
     templates: Sequence[Program]
     arrays: Any
@@ -34,25 +31,25 @@ def model_programs(
 ) -> ModelPrograms:
     """Make the programs of all templates of a model for one world.
 
-    A template has a method ``program(world, offset, weights)`` that returns its own, or a method
-    ``add_to(layout, offset)`` that adds it to the layout of its kind, ``template.layout(world)``, which makes
-    one program of many templates.
+    A template has a method ``program(world, offset, weights)``, which returns its own program, or a method
+    ``add_to(layout, offset)``, which adds it to the layout of its kind, ``template.layout(world)``; a layout
+    makes one program of many templates.
 
     weights
-        What the programs score with; a copy of the model's by default.
+        What the programs score with; a copy of the model's weights by default.
     arrays
-        Of the world that is walked over; ``world.arrays`` by default.
+        The arrays of the world that is walked over; ``world.arrays`` by default.
     learning
         Whether ``weights`` may change during the walk; a layout may have ``learning_programs`` for that.
     groups : int32[items]
-        Numbers such that the walk never brings items of different ones together, for templates that have
-        ``asks_for_groups``; None where any two items may meet.
+        Group numbers: the walk never brings items of different groups together. Templates with
+        ``asks_for_groups`` use it. None if any two items may meet.
     """
     scored = model.weights.copy() if weights is None else weights
     laid_out = world.arrays if arrays is None else arrays
     if not hasattr(world, "parts"):
         return _programs(list(model.parts()), world, scored, laid_out, learning=learning, groups=groups)
-    found: list[Program] = []
+    programs: list[Program] = []
     by_part: dict[str, list[tuple[Any, int]]] = {}
     template: Any
     for template, offset in model.parts():
@@ -60,14 +57,14 @@ def model_programs(
         by_part.setdefault(part, []).append((template if part == WHOLE else template.inner, offset))
     for part, templates in by_part.items():
         if part == WHOLE:
-            made = _programs(templates, world, scored, laid_out, learning=learning)
-            found += [program.within(WHOLE, 0) for program in made.templates]
+            part_programs = _programs(templates, world, scored, laid_out, learning=learning)
+            programs += [program.within(WHOLE, 0) for program in part_programs.templates]
             continue
-        one, own = world.part(part), getattr(laid_out, part)
-        made = _programs(templates, one, scored, own, learning=learning)
-        found += [program.within(part, world.first(part)) for program in made.templates]
-        laid_out = laid_out._replace(**{part: made.arrays})
-    return ModelPrograms(found, laid_out)
+        part_world, own = world.part(part), getattr(laid_out, part)
+        part_programs = _programs(templates, part_world, scored, own, learning=learning)
+        programs += [program.within(part, world.first(part)) for program in part_programs.templates]
+        laid_out = laid_out._replace(**{part: part_programs.arrays})
+    return ModelPrograms(programs, laid_out)
 
 
 def _programs(
@@ -80,13 +77,13 @@ def _programs(
     groups: Int32s | None = None,
 ) -> ModelPrograms:
     """Make the programs of templates, each with the offset of its weights, for one world."""
-    found: list[Program] = []
+    programs: list[Program] = []
     layouts: dict[Any, Any] = {}
     for template, offset in templates:
         check_kind(template, world)
         if hasattr(template, "program"):
             more = {"groups": groups} if getattr(template, "asks_for_groups", False) else {}
-            found.append(template.program(world, offset, scored, **more))
+            programs.append(template.program(world, offset, scored, **more))
         elif hasattr(template, "add_to"):
             kind = template.layout
             if kind not in layouts:
@@ -96,14 +93,13 @@ def _programs(
             raise TemplateError(_no_program(template))
     for layout in layouts.values():
         make = getattr(layout, "learning_programs", layout.programs) if learning else layout.programs
-        found += make(scored)
+        programs += make(scored)
         laid_out = layout.with_columns(laid_out)
-    return ModelPrograms(found, laid_out)
+    return ModelPrograms(programs, laid_out)
 
 
 def _no_program(template: AnyTemplate) -> str:
     return (
         f"template {template.name!r} ({type(template).__name__}) has no program: give it a method"
-        " program(world,"
-        " offset, weights) that returns Program(gain=...), or run with engine='plain'."
+        " program(world, offset, weights) that returns Program(gain=...), or use engine='plain'."
     )

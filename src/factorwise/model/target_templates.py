@@ -1,4 +1,4 @@
-"""Templates over worlds in which every item has a target: matchings, permutations, trees, and one's own."""
+"""Templates over worlds in which every item has a target: matchings, permutations, trees, custom worlds."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from factorwise.world.targets import Changes, TargetWorld
 
 
 class WholeWorldTemplate(Template[Any, Any]):
-    """A template that says what a diff changes by its statistics before and after.
+    """A template that computes the effect of a diff from its statistics before and after.
 
-    A base for templates of one's own: ``statistics`` is enough in plain Python, and ``program`` says how the
-    few factors that a change touches are found in a compiled walk.
+    This is a base for custom templates. ``statistics`` is enough for plain Python; ``program`` defines how
+    compiled walks find the few factors that a change touches.
     """
 
     def difference(self, world: Any, diff: Any) -> SparseVector:
-        """Statistics after ``diff`` minus those before it, each of the whole world."""
+        """Return the statistics of the whole world after ``diff`` minus those before it."""
         before = self.statistics(world)
         return SparseVector.sum([self.statistics(world.after(diff)), before.scaled(-1.0)])
 
@@ -36,11 +36,11 @@ class _PairStatistics(WholeWorldTemplate):
     """Statistics of some pairs of numbers.
 
     pairs : int[pairs, 2]
-        Each once; all others have statistics of zero.
+        Each pair once; all other pairs have statistics of zero.
     values : float[pairs, statistics]
-        Or one number for each.
+        One row, or one number, for each pair.
     statistic_names
-        What each number means, for people.
+        The name of each statistic.
     """
 
     worlds = (TargetWorld,)
@@ -71,14 +71,16 @@ class _PairStatistics(WholeWorldTemplate):
         self.pairs, self.numbers = listed[order].astype(np.int64), np.ascontiguousarray(numbers[order])
         self._key = self.pairs[:, 0] << 32 | self.pairs[:, 1]
         if (np.diff(self._key) == 0).any():
-            raise InvalidArgumentError(f"template {name!r} lists a pair twice: add up its statistics.")
+            raise InvalidArgumentError(
+                f"template {name!r} lists a pair twice: list each pair once, with the sum of its statistics."
+            )
 
     def weight_name(self, index: int) -> str:
-        """Name the statistic."""
+        """Return the name of the statistic."""
         return f"{self.name}: {self.statistic_names[index]}"
 
     def _sum(self, first: NDArray[Any], second: NDArray[Any]) -> SparseVector:
-        """Add up the statistics of some pairs."""
+        """Add the statistics of some pairs."""
         key = first.astype(np.int64) << 32 | second.astype(np.int64)
         row = np.minimum(np.searchsorted(self._key, key), len(self._key) - 1)
         return SparseVector.from_dense(self.numbers[row[self._key[row] == key]].sum(axis=0))
@@ -106,13 +108,13 @@ class _PairStatistics(WholeWorldTemplate):
 class TargetTemplate(_PairStatistics):
     """Statistics of each item and its target.
 
-    Of a left item and its partner in a `Matching`, an item and its position in a `Permutation`, an item and
-    its parent in a `Tree`; a partner or parent that is not there counts as one more target, the last.
+    The target is the partner of a left item in a `Matching`, the position of an item in a `Permutation`, or
+    the parent of an item in a `Tree`. A missing partner or parent counts as one more target, the last.
 
     pairs : int[pairs, 2]
-        Items and targets; all others have statistics of zero.
+        Items and targets; all other pairs have statistics of zero.
     values : float[pairs, statistics]
-        Or one number for each.
+        One row, or one number, for each pair.
 
     >>> from factorwise.world.structures import Matching
     >>> near = TargetTemplate("near", [(0, 0), (0, 1), (1, 0)], [0.5, 0.1, 0.9])
@@ -122,27 +124,27 @@ class TargetTemplate(_PairStatistics):
 
     @classmethod
     def from_table(cls, name: str, table: ArrayLike) -> TargetTemplate:
-        """Make the template of one statistic from a table of items by targets."""
+        """Make a template with one statistic from a table of items by targets."""
         values = np.asarray(table, dtype=np.float64)
         if values.ndim != 2:
             raise ShapeError(
-                f"table of template {name!r} must have two dimensions, not shape {values.shape}."
+                f"the table of template {name!r} must have two dimensions, but has shape {values.shape}."
             )
         return cls(name, np.argwhere(np.ones(values.shape, bool)), values.ravel())
 
     def statistics(self, world: TargetWorld) -> SparseVector:
-        """Sum over all items."""
+        """Return the sum over all items."""
         return self._sum(np.arange(world.n_items), world.values)
 
     def difference(self, world: TargetWorld, diff: Changes) -> SparseVector:
-        """Statistics after ``diff`` minus those before it, of the items that it moves."""
+        """Return the statistics after ``diff`` minus those before it, of the items that it moves."""
         if world.exchanges:
             return super().difference(world, diff)
         item, source, target = np.array(diff.changes).T
         return SparseVector.sum([self._sum(item, target), self._sum(item, source).scaled(-1.0)])
 
     def program(self, world: TargetWorld, offset: int, weights: Float64s) -> Program:
-        """Look up the item at its old and its new target."""
+        """Return the program, which looks up the item with its old and its new target."""
         if world.exchanges:
             gain, gradient = kernels.gain_of_exchange, kernels.gradient_of_exchange
             return self._program(world.n_items, offset, weights, 4, gain=gain, gradient=gradient)
@@ -161,19 +163,19 @@ class FollowTemplate(_PairStatistics):
     """Statistics of each two items of a `Permutation` that follow each other directly.
 
     pairs : int[pairs, 2]
-        The first and the second of them; all others have statistics of zero.
+        The earlier item and the one that follows it; all other pairs have statistics of zero.
     values : float[pairs, statistics]
-        Or one number for each.
+        One row, or one number, for each pair.
     """
 
     def statistics(self, world: TargetWorld) -> SparseVector:
-        """Sum over all positions but the last."""
+        """Return the sum over all positions except the last."""
         self._check_order(world)
         order = world.arrays.holder
         return self._sum(order[:-1], order[1:])
 
     def program(self, world: TargetWorld, offset: int, weights: Float64s) -> Program:
-        """Look up the items around the two positions that change."""
+        """Return the program, which looks up the items around the two positions that change."""
         self._check_order(world)
         gain, gradient = kernels.gain_of_neighbors, kernels.gradient_of_neighbors
         return self._program(world.n_items, offset, weights, 8, gain=gain, gradient=gradient)

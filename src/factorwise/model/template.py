@@ -1,9 +1,8 @@
-"""What a template is: a family of factors that share weights.
+"""Templates: families of factors that share weights.
 
-A template says two things: the statistics of a whole world, and how a diff changes them, computed from the
-factors that the diff touches and no others. `factorwise.testing.check_template` compares the second with
-the first by brute force. Scores that carry no weight (fixed log-potentials, hard constraints) are the
-template's ``constant``.
+A template defines the statistics of a whole world, and how a diff changes them, computed only from the
+factors that the diff touches. `factorwise.testing.check_template` compares the second with the first by brute
+force. Scores that carry no weight (fixed log-potentials, hard constraints) are the template's ``constant``.
 """
 
 from __future__ import annotations
@@ -30,9 +29,10 @@ class Template(Generic[WorldType, DiffType]):
 
     name: str
     size: int
-    #: What lays out templates of this kind for a walk, where they have a method ``add_to``.
+    # : The class that lays out templates of this kind for a walk, if they have a method ``add_to``.
     layout: Any
-    #: The kinds of worlds that it is for, by default those of ``Template[world, diff]``; none for any.
+    # : The kinds of worlds that it supports, by default those of ``Template[world, diff]``; empty for any
+    # kind.
     worlds: ClassVar[tuple[type[Any], ...]] = ()
 
     def __init_subclass__(cls) -> None:
@@ -43,57 +43,60 @@ class Template(Generic[WorldType, DiffType]):
                 cls.worlds = (kind,)
 
     def statistics(self, world: WorldType) -> SparseVector:
-        """Sum of the statistics of all factors in ``world``; indices are local to the block."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what its statistics are")
+        """Return the sum of the statistics of all factors; indices count from the start of its block."""
+        raise NotImplementedError(f"{type(self).__name__} does not define its statistics")
 
     def difference(self, world: WorldType, diff: DiffType) -> SparseVector:
-        """Statistics after ``diff`` minus statistics before it, from the touched factors only."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what a diff touches")
+        """Return the statistics after ``diff`` minus those before it, from the touched factors only."""
+        raise NotImplementedError(f"{type(self).__name__} does not define what a diff touches")
 
     def weight_name(self, index: int) -> str:
-        """Return what weight ``index`` of the block stands for, in words for people."""
+        """Return the name of weight ``index`` of the block, in words for people."""
         return f"{self.name}[{index}]"
 
     def constant(self, world: WorldType) -> float:
-        """Score of ``world`` that no weight multiplies; ``-inf`` forbids it."""
+        """Return the score of ``world`` that no weight multiplies; ``-inf`` forbids it."""
         return 0.0
 
     def constant_gain(self, world: WorldType, diff: DiffType) -> float:
-        """Change of `constant` under ``diff``, from the touched factors only."""
+        """Return the change of `constant` under ``diff``, from the touched factors only."""
         return 0.0
 
     def restrict_to(self, items: Int64s) -> Self:
-        """Return the same template for some items of a clustering: its factors among these items alone.
+        """Return the template for some items of a clustering: its factors among these items alone.
 
         items
-            Ascending; in the template that is returned they are numbered from 0.
+            Ascending; in the template that is returned they are renumbered from 0.
 
-        Shards need it: the score of a clustering must be the sum of the scores of its shards, of which each
-        has whole clusters.
+        Shards need this: the score of a clustering must be the sum of the scores of its shards, each of which
+        consists of whole clusters.
         """
         raise TemplateError(
-            f"template {self.name!r} ({type(self).__name__}) does not say what it is for some of the items,"
-            " which walks in shards need: give it a method restrict_to(items) that returns the template for"
-            " these items alone, numbered from 0 in the order given."
+            f"template {self.name!r} ({type(self).__name__}) cannot be restricted to some of the items,"
+            " which walks in shards need: give it a method restrict_to(items) that returns the"
+            " template for these items alone, renumbered from 0 in the order given."
         )
 
     def contributions(
         self, world: WorldType, diff: DiffType, weights: Float64s, *, bounds: bool = False
     ) -> Contributions:
-        """List the touched factors one by one, under ``weights``, the template's own block.
+        """List the touched factors one by one, under ``weights``, the weights of this template.
 
         bounds
-            Say what each change cannot exceed, too.
+            Also return an upper limit of each change.
         """
         raise TemplateError(
-            f"template {self.name!r} ({type(self).__name__}) does not list the factors that a diff touches,"
-            " so no evaluator can choose among them: use evaluator=Exact(), or give the template a method"
-            " contributions(world, diff, weights)."
+            f"template {self.name!r} ({type(self).__name__}) does not list the factors that a diff"
+            " touches, so an evaluator cannot sample them: use evaluator=Exact(), or give the template"
+            " a method contributions(world, diff, weights)."
         )
 
 
 def finite_difference(after: float, before: float) -> float:
-    """``after - before`` where either may be ``-inf``: a forbidden world is left at once, never entered."""
+    """Return ``after - before``, where either may be ``-inf``.
+
+    Leaving a forbidden world is always accepted, entering one never.
+    """
     if after == float("-inf"):
         return after
     if before == float("-inf"):

@@ -1,4 +1,4 @@
-"""All templates under one roof: of assignments (labels), of partitions (clusterings) and of other worlds."""
+"""The public names of all templates: over assignments (labels), partitions (clusterings) and other worlds."""
 
 from __future__ import annotations
 

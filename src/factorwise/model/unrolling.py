@@ -1,8 +1,8 @@
 """Unrolling: static templates and their variables into one factor graph.
 
 Tied factors share one table, so a million tied transitions cost a million offsets and one table. Variables
-keep their numbers and their labels. An observed variable is clamped by one more factor that forbids its
-other labels: every method on factor graphs then conditions on it without knowing about observations.
+keep their numbers and their labels. An observed variable gets one more factor that forbids its other labels,
+so that methods on factor graphs condition on it without special treatment.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ MAX_TABLE_ENTRIES = 1 << 20
 def unroll(model: Model, source: Variables | Assignment, *, clamp: bool = True) -> FactorGraph:
     """Return the factor graph of ``model`` over the variables of ``source``, with the model's weights.
 
-    Its score of any world that keeps what is observed equals the model's score of that world.
+    The score of any world that agrees with the observations is the model's score of that world.
 
     clamp
-        Forbid the labels that contradict what is observed.
+        Forbid the labels that contradict observations.
     """
     variables = source.variables if isinstance(source, Assignment) else source
     groups = [
@@ -55,21 +55,22 @@ def _groups(template: object, variables: Variables, weights: Float64s) -> Iterat
     else:
         name = getattr(template, "name", "")
         raise InvalidArgumentError(
-            f"template {name!r} ({type(template).__name__}) cannot be unrolled: its factors depend on the"
-            " labels. Use MCMC, which unrolls only what a step touches, or describe it by static templates."
+            f"template {name!r} ({type(template).__name__}) cannot be unrolled, because its factors"
+            " depend on the labels. Use MCMC, which unrolls only what a step touches, or static"
+            " templates."
         )
 
 
 def _count_tables(template: Cardinality, variables: Variables, weights: Float64s) -> Iterator[TableGroup]:
-    """Yield the groups of each size with one table shared by all groups of that size."""
+    """Yield the groups of each size with one table that all groups of that size share."""
     labels = len(template.column.domain)
     sizes = np.diff(template.start)
     largest = int(sizes.max(initial=0))
     if labels**largest > MAX_TABLE_ENTRIES:
         raise TreewidthError(
-            f"template {template.name!r} counts in a group of {largest} variables with {labels} labels: its"
-            f" table would have {labels}**{largest} entries, the limit is {MAX_TABLE_ENTRIES}. Use smaller"
-            " groups, or MCMC, which keeps counts instead of tables."
+            f"template {template.name!r} counts in a group of {largest} variables with {labels} labels:"
+            f" its table would have {labels}**{largest} entries, but the limit is {MAX_TABLE_ENTRIES}."
+            " Use smaller groups, or MCMC, which keeps counts instead of tables."
         )
     members = template.members(variables)
     potentials = template.potentials(weights)

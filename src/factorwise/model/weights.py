@@ -1,4 +1,4 @@
-"""Sparse statistics, and one flat weight vector with a named block per template."""
+"""Sparse statistics, and a flat weight vector with one named block per template."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from factorwise.validation import as_numbers
 @check_types
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseVector:
-    """Entries that are not zero: ``index`` sorted without repeats, ``value`` beside it."""
+    """The entries of a vector that are not zero: ``index``, ascending and without repeats, and ``value``."""
 
     index: Int64s
     value: Float64s
 
     @classmethod
     def of(cls, index: ArrayLike, value: ArrayLike) -> SparseVector:
-        """Sum entries that name the same index and drop those that cancel."""
+        """Build from entries; those with the same index are summed, and zeros are dropped."""
         where = np.atleast_1d(np.asarray(index, dtype=np.int64))
         amount = np.atleast_1d(np.asarray(value, dtype=np.float64))
         unique, inverse = np.unique(where, return_inverse=True)
@@ -39,29 +39,29 @@ class SparseVector:
 
     @classmethod
     def from_dense(cls, values: ArrayLike) -> SparseVector:
-        """Keep the entries of a dense vector that are not zero."""
+        """Build from the entries of a dense vector that are not zero."""
         dense = np.asarray(values, dtype=np.float64)
         index = np.flatnonzero(dense)
         return cls(index, dense[index])
 
     @classmethod
     def sum(cls, parts: Iterable[SparseVector]) -> SparseVector:
-        """Add vectors."""
+        """Return the sum of vectors."""
         listed = list(parts)
         if not listed:
             return cls.empty()
         return cls.of(np.concatenate([p.index for p in listed]), np.concatenate([p.value for p in listed]))
 
     def dot(self, weights: Float64s) -> float:
-        """Inner product with a dense vector."""
+        """Return the inner product with a dense vector."""
         return float(self.value @ weights[self.index])
 
     def scaled(self, factor: float) -> SparseVector:
-        """Multiply every entry."""
+        """Return the vector with every entry multiplied by ``factor``."""
         return SparseVector(self.index, self.value * factor)
 
     def shifted(self, offset: int) -> SparseVector:
-        """Move every index, as from a template's block into the whole weight vector."""
+        """Return the vector with indices of the whole weight vector instead of a template's block."""
         return SparseVector(self.index + offset, self.value)
 
     def to_dense(self, size: int) -> Float64s:
@@ -73,7 +73,7 @@ class SparseVector:
 
 @dataclass(frozen=True, slots=True)
 class WeightBlocks:
-    """Where each template's weights lie in the flat vector."""
+    """Where the weights of each template lie in the flat vector."""
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -82,8 +82,8 @@ class WeightBlocks:
         repeated = {name for name in self.names if self.names.count(name) > 1}
         if repeated:
             raise InvalidArgumentError(
-                f"two templates are called {sorted(repeated)[0]!r}: weight blocks go by name,"
-                " so give each template a name of its own."
+                f"two templates are called {sorted(repeated)[0]!r}: weight blocks are found by name, so"
+                " give each template its own name."
             )
 
     @property
@@ -99,13 +99,17 @@ class WeightBlocks:
         start = sum(self.sizes[:position])
         return slice(start, start + self.sizes[position])
 
-    def flat(self, given: ArrayLike | Mapping[str, ArrayLike] | None) -> Float64s:
-        """Check weights given as one vector or by block (missing blocks are zero) and return a flat copy."""
-        if given is None:
+    def flat(self, vector: ArrayLike | Mapping[str, ArrayLike] | None) -> Float64s:
+        """Check weights and return a flat copy.
+
+        vector
+            One vector, or weights by block; missing blocks are zero.
+        """
+        if vector is None:
             return np.zeros(self.size)
-        if isinstance(given, Mapping):
+        if isinstance(vector, Mapping):
             weights = np.zeros(self.size)
-            for name, block in given.items():
+            for name, block in vector.items():
                 part = self.slice_of(str(name))
                 values = as_numbers(f"block {name!r} of weights", block).ravel()
                 if len(values) != part.stop - part.start:
@@ -114,7 +118,7 @@ class WeightBlocks:
                     )
                 weights[part] = values
         else:
-            weights = as_numbers("weights", given).ravel().copy()
+            weights = as_numbers("weights", vector).ravel().copy()
         if len(weights) != self.size:
             raise WeightError(
                 f"the model has {self.size} weights ({dict(zip(self.names, self.sizes, strict=True))}),"
@@ -123,7 +127,7 @@ class WeightBlocks:
         wrong = np.flatnonzero(~np.isfinite(weights))
         if len(wrong):
             raise WeightError(
-                f"weight {int(wrong[0])} is {weights[wrong[0]]}: weights are finite numbers."
-                " To forbid a setting, use a table or a constraint with -inf instead of a weight."
+                f"weight {int(wrong[0])} is {weights[wrong[0]]}: weights must be finite numbers. To"
+                " forbid a setting, use a table or a constraint with -inf instead of a weight."
             )
         return weights

@@ -1,1 +1,1 @@
-"""Unknowns and what is known about them: domains, columns of variables, named sparse features."""
+"""Variables and what is observed of them: domains, columns, sparse named features, fields of records."""

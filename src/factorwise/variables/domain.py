@@ -1,6 +1,6 @@
-"""Domains: labels to codes and back, whole arrays at a time.
+"""Domains: the labels of variables and their codes, converted whole arrays at a time.
 
-A `Domain` is frozen; a `DomainBuilder` grows while data are read and freezes into one.
+A `Domain` is immutable. A `DomainBuilder` grows while data are read and is then frozen into a `Domain`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Kind = Literal["text", "integer", "object"]
 
 
 def label_array(values: Any) -> NDArray[Any]:
-    """Return labels as an array of text, of integers, or else of Python objects, never mixing kinds."""
+    """Return labels as an array of strings, of integers, or else of Python objects, without mixing kinds."""
     if hasattr(values, "__array__"):
         array = np.asarray(values)
         if array.dtype.kind != "O" or array.ndim != 1:
@@ -53,11 +53,11 @@ class Domain:
     """The labels a variable may take, in the order of their codes.
 
     name
-        What the labels are about; used in messages.
+        What the labels describe; used in messages.
     labels
-        Distinct values: text, integers or any other hashable objects.
+        Distinct values: strings, integers or any other hashable objects.
     other
-        The label that stands for everything unknown, one of ``labels``; None where there is none.
+        The label that stands for every unknown value, one of ``labels``; None if there is no such label.
 
     >>> tags = Domain("tag", ["N", "V", "O"], other="O")
     >>> tags.encode(["V", "N", "X"], unknown="other").tolist()
@@ -77,17 +77,17 @@ class Domain:
             seen: set[Hashable] = set()
             again = next(label for label in listed if label in seen or seen.add(label))  # type: ignore[func-returns-value]
             raise InvalidArgumentError(
-                f"domain {name!r} lists the label {again!r} twice: a label has one code, so list it once."
+                f"domain {name!r} lists the label {again!r} twice: list each label once."
             )
         if other is not None and other not in self._code_of:
             raise InvalidArgumentError(
-                f"domain {name!r} names {other!r} as the label for the unknown, but does not list it:"
+                f"domain {name!r} has {other!r} as the label for unknown values, but does not list it:"
                 " add it to labels."
             )
 
     @classmethod
     def growing(cls, name: str) -> DomainBuilder:
-        """Return an empty domain that admits labels until it is frozen."""
+        """Return an empty domain to which labels are added until it is frozen."""
         return DomainBuilder(name)
 
     def __len__(self) -> int:
@@ -111,61 +111,62 @@ class Domain:
 
     def code(self, label: Hashable) -> int:
         """Return the code of one label."""
-        found = self._code_of.get(label)
-        if found is None:
+        code = self._code_of.get(label)
+        if code is None:
             raise UnknownLabelError(label, self.name, self.labels)
-        return found
+        return code
 
     def find(self, values: Any) -> Codes:
-        """Return the code of each label, -1 for those the domain does not contain."""
-        given = label_array(values)
-        kind = _kind(given)
+        """Return the code of each label, -1 for labels that the domain does not contain."""
+        array = label_array(values)
+        kind = _kind(array)
         if kind == "object" or kind != _kind(self._array):
-            listed = given.ravel().tolist()
+            listed = array.ravel().tolist()
             if not all(isinstance(label, Hashable) for label in listed):
                 raise InvalidArgumentError(f"labels must be single values, but {listed[:3]!r} was given.")
             codes = [self._code_of.get(label, -1) for label in listed]
-            return np.array(codes, dtype=np.int32).reshape(given.shape)
+            return np.array(codes, dtype=np.int32).reshape(array.shape)
         labels, order = self._sorted
-        place = np.minimum(np.searchsorted(labels, given), len(labels) - 1)
-        return np.where(labels[place] == given, order[place], -1).astype(np.int32)
+        position = np.minimum(np.searchsorted(labels, array), len(labels) - 1)
+        return np.where(labels[position] == array, order[position], -1).astype(np.int32)
 
     def encode(self, values: Any, unknown: Literal["error", "other"] = "error") -> Codes:
         """Return the code of each label.
 
         unknown
-            ``"error"`` refuses labels the domain does not contain, ``"other"`` encodes them as ``other``.
+            ``"error"`` refuses labels that the domain does not contain, ``"other"`` encodes them as
+            ``other``.
         """
         if unknown not in ("error", "other"):
             raise InvalidArgumentError(f"unknown must be 'error' or 'other', but {unknown!r} was given.")
-        given = label_array(values)
-        codes = self.find(given)
+        array = label_array(values)
+        codes = self.find(array)
         missing = codes < 0
         if missing.any():
             if unknown == "error":
-                first = given.ravel()[np.flatnonzero(missing)[0]]
+                first = array.ravel()[np.flatnonzero(missing)[0]]
                 raise UnknownLabelError(_plain(first), self.name, self.labels)
             if self.other is None:
                 raise InvalidArgumentError(
-                    f"domain {self.name!r} has no label for the unknown: build it as"
-                    " Domain(name, labels, other=...) with one of its labels."
+                    f"domain {self.name!r} has no label for unknown values: build it as Domain(name,"
+                    " labels, other=...) with one of its labels."
                 )
             codes[missing] = self._code_of[self.other]
         return codes
 
     def decode(self, codes: Ints) -> NDArray[Any]:
         """Return the label of each code."""
-        given = np.asarray(codes)
-        wrong = (given < 0) | (given >= len(self.labels))
+        array = np.asarray(codes)
+        wrong = (array < 0) | (array >= len(self.labels))
         if wrong.any():
             raise InvalidArgumentError(
-                f"code {int(given[wrong].flat[0])} is outside domain {self.name!r}:"
-                f" use codes from 0 to {len(self.labels) - 1}."
+                f"code {int(array[wrong].flat[0])} does not exist in domain {self.name!r}: use codes"
+                f" from 0 to {len(self.labels) - 1}."
             )
-        return np.asarray(self._array[given])
+        return np.asarray(self._array[array])
 
     def extended(self, *labels: Hashable) -> Domain:
-        """Return a domain with more labels; the codes of the present ones stay."""
+        """Return a domain with more labels; existing labels keep their codes."""
         return Domain(self.name, (*self.labels, *labels), self.other)
 
 
@@ -180,20 +181,20 @@ class DomainBuilder:
         return len(self._code_of)
 
     def code(self, label: Hashable) -> int:
-        """Return the code of one label, admitting it if it is new."""
+        """Return the code of one label; a new label is added."""
         return self._code_of.setdefault(label, len(self._code_of))
 
     def encode(self, values: Any) -> Codes:
-        """Return the code of each label, admitting new ones in order of appearance."""
-        given = label_array(values)
-        if _kind(given) == "object":
-            codes = [self.code(label) for label in given.ravel().tolist()]
-            return np.array(codes, dtype=np.int32).reshape(given.shape)
-        distinct, first, inverse = np.unique(given, return_index=True, return_inverse=True)
+        """Return the code of each label; new labels are added in order of appearance."""
+        array = label_array(values)
+        if _kind(array) == "object":
+            codes = [self.code(label) for label in array.ravel().tolist()]
+            return np.array(codes, dtype=np.int32).reshape(array.shape)
+        distinct, first, inverse = np.unique(array, return_index=True, return_inverse=True)
         appearance = np.argsort(first, kind="stable")
         code = np.empty(len(distinct), dtype=np.int32)
         code[appearance] = [self.code(label) for label in distinct[appearance].tolist()]
-        return code[inverse].reshape(given.shape)
+        return code[inverse].reshape(array.shape)
 
     def freeze(self, other: Hashable | None = None) -> Domain:
         """Return the domain of the labels seen so far."""

@@ -49,7 +49,8 @@ class Features:
             raise ShapeError("indptr, indices and data have one dimension each.")
         if len(self.indices) != len(self.data):
             raise ShapeError(
-                f"features have {len(self.indices)} columns, but {len(self.data)} values. Give as many."
+                f"features have {len(self.indices)} columns, but {len(self.data)} values: give one"
+                " value per column."
             )
         check_starts("indptr", self.indptr, len(self.data))
         if len(self.indices) and not 0 <= self.indices.min() <= self.indices.max() < self.width:
@@ -77,8 +78,9 @@ class Features:
         """Build from one mapping ``name: value``, or one list of names (value 1 each), per row.
 
         vocabulary
-            A builder grows by the names seen; a frozen domain keeps its width, and ``unknown`` says
-            whether other names are dropped or refused. By default the names seen become the vocabulary.
+            A `DomainBuilder` takes in the names that occur; a frozen domain keeps its labels, and ``unknown``
+            says whether other names are dropped or refused. By default the names that occur become the
+            vocabulary.
         """
         listed: list[Any] = [row if isinstance(row, Mapping) else list(row) for row in rows]
         names = [name for row in listed for name in row]
@@ -102,7 +104,7 @@ class Features:
 
     @classmethod
     def from_dense(cls, values: ArrayLike, names: Sequence[str] | None = None) -> Features:
-        """Build from a rows x columns array, keeping what is not zero."""
+        """Build from a rows x columns array; zeros are left out."""
         dense = np.asarray(values, dtype=np.float64)
         if dense.ndim != 2:
             raise ShapeError(f"dense features are rows x columns, but the array has shape {dense.shape}.")
@@ -119,13 +121,13 @@ class Features:
 
     @classmethod
     def _summed(cls, vocabulary: Domain, rows: int, row: Ints, column: Ints, data: Floats) -> Features:
-        """Sort entries by row and column and add those that name the same place."""
+        """Sort entries by row and column, and add up entries with the same row and column."""
         width = max(len(vocabulary), 1)
-        place, inverse = np.unique(row.astype(np.int64) * width + column, return_inverse=True)
-        total = np.bincount(inverse, weights=data, minlength=len(place)).astype(np.float64)
+        cell, inverse = np.unique(row.astype(np.int64) * width + column, return_inverse=True)
+        total = np.bincount(inverse, weights=data, minlength=len(cell)).astype(np.float64)
         indptr = np.zeros(rows + 1, dtype=np.int64)
-        np.cumsum(np.bincount(place // width, minlength=rows), out=indptr[1:])
-        return cls(vocabulary, indptr, place % width, total)
+        np.cumsum(np.bincount(cell // width, minlength=rows), out=indptr[1:])
+        return cls(vocabulary, indptr, cell % width, total)
 
     def __len__(self) -> int:
         return len(self.indptr) - 1

@@ -1,8 +1,8 @@
-"""Fields of items: what is observed of each record or mention, in named columns of small numbers.
+"""Fields: what is observed of each record or mention, as named columns of numbers.
 
-A field is one number per item or a short row of numbers (co-authors, an embedding). Integers are kept in
-32 bits and reals in single precision, because the samplers scan millions of them; encode strings with a
-`Domain` first.
+A field has one number per item, or a short row of numbers (co-authors, an embedding). Integers are stored in
+32 bits and reals in single precision, because samplers scan millions of them. Encode strings with a `Domain`
+first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Field(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Numbers per item; 0 for a plain one."""
+        """Numbers per item; 0 for a field with a single number."""
         return 0 if self.values.ndim == 1 else self.values.shape[1]
 
 
@@ -46,7 +46,9 @@ class Fields:
         self.columns = {name: Field(name, _checked(name, values)) for name, values in columns.items()}
         lengths = {name: len(field.values) for name, field in self.columns.items()}
         if len(set(lengths.values())) > 1:
-            raise ShapeError(f"all fields describe the same items, but their lengths differ: {lengths}.")
+            raise ShapeError(
+                f"all fields must have the same number of items, but their lengths differ: {lengths}."
+            )
         self.n_items = next(iter(lengths.values()))
         if self.n_items == 0:
             raise EmptyWorldError("fields need at least one item, but the columns are empty.")
@@ -57,25 +59,25 @@ class Fields:
 
     def __getitem__(self, name: str) -> Field:
         if name not in self.columns:
-            raise InvalidArgumentError(f"no field is called {name!r}: there are {list(self.columns)}.")
+            raise InvalidArgumentError(f"no field is called {name!r}: the fields are {list(self.columns)}.")
         return self.columns[name]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let the columns alone be written; the types of records are made anew."""
+        """Save the columns only; the types of records are created again when they are loaded."""
         return _from_columns, ({name: field.values for name, field in self.columns.items()},)
 
     def restrict_to(self, items: Int64s) -> Fields:
-        """Return the fields of some items, which are numbered anew in the order given.
+        """Return the fields of some items, which are renumbered in the order given.
 
-        Templates that share fields share what this returns for one and the same array of items.
+        Templates that share fields keep sharing them if they are restricted with the same array of items.
         """
         known = self._restrictions.get(id(items))
         if known is not None and known._items is items:
             return known
-        found = Fields(**{name: field.values[items] for name, field in self.columns.items()})
-        found._items = items
-        self._restrictions[id(items)] = found
-        return found
+        restricted = Fields(**{name: field.values[items] for name, field in self.columns.items()})
+        restricted._items = items
+        self._restrictions[id(items)] = restricted
+        return restricted
 
     def record(self, item: int) -> Any:
         """Return the fields of one item as plain Python numbers, rows as tuples."""
@@ -105,16 +107,16 @@ def _from_columns(columns: dict[str, NDArray[Any]]) -> Fields:
 
 
 def _tuple_type(name: str, attributes: list[str]) -> Any:
-    return namedtuple(name, attributes)  # the attributes are known at run time only
+    return namedtuple(name, attributes)  # the attributes are known only at run time
 
 
-def _checked(name: str, given: ArrayLike) -> NDArray[Any]:
+def _checked(name: str, column: ArrayLike) -> NDArray[Any]:
     if not name.isidentifier() or keyword.iskeyword(name) or name in {"size", "type"} or name.startswith("_"):
         raise InvalidArgumentError(
             f"{name!r} cannot name a field: use a Python identifier without a leading underscore"
             " other than 'size' and 'type', which every cluster has."
         )
-    values = as_array(f"field {name!r}", given)
+    values = as_array(f"field {name!r}", column)
     if values.ndim not in (1, 2):
         raise ShapeError(
             f"field {name!r} must have shape (items,) or (items, width), but has {values.shape}."
@@ -122,8 +124,8 @@ def _checked(name: str, given: ArrayLike) -> NDArray[Any]:
     if values.dtype.kind in "iub":
         if len(values) and (values.min() <= -(2**31) or values.max() >= 2**31):
             raise InvalidArgumentError(
-                f"field {name!r} holds numbers beyond 32 bits ({values.min()} to {values.max()}):"
-                " encode them as codes of a domain."
+                f"field {name!r} has numbers beyond 32 bits ({values.min()} to {values.max()}): encode"
+                " them as codes of a domain."
             )
         return np.ascontiguousarray(values, dtype=np.int32)
     if values.dtype.kind == "f":

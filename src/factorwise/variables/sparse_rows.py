@@ -1,4 +1,4 @@
-"""A sparse matrix as small as it gets: what millions of tokens with dozens of attributes each need."""
+"""A compact sparse matrix, for millions of tokens with dozens of attributes each."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from factorwise.validation import as_floats, as_ints, as_whole, check_range, che
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseRows:
-    """Compressed rows with 32-bit columns, and no values at all where every entry is one.
+    """Compressed rows with 32-bit columns, and no stored values if every entry is one.
 
     indptr : int64[rows + 1]
         Row ``r`` has the entries ``indptr[r]:indptr[r + 1]``.
     indices : int32[entries]
-        Column of each entry. A column named twice in one row counts twice.
+        Column of each entry. A column that occurs twice in one row counts twice.
     values : float32[entries] or None
         Value of each entry; None when all are 1.
     width
@@ -58,11 +58,11 @@ class SparseRows:
         return len(self.indices)
 
     def value_of_each(self) -> Float32s:
-        """Return the values, ones written out."""
+        """Return the value of every entry as an array, also if all are 1."""
         return np.ones(self.n_entries, dtype=np.float32) if self.values is None else self.values
 
     def to_dense(self) -> Floats:
-        """Return rows x columns; for small matrices and tests."""
+        """Return a dense array, rows x columns; for small matrices and tests."""
         dense = np.zeros((len(self), self.width))
         row = np.repeat(np.arange(len(self)), np.diff(self.indptr))
         np.add.at(dense, (row, self.indices), self.value_of_each().astype(np.float64))
@@ -70,7 +70,7 @@ class SparseRows:
 
 
 def take_rows(start: Ints, rows: Ints) -> tuple[Int64s, Int64s]:
-    """Return where some rows of lists begin once they stand one after the other, and their entries."""
+    """Copy some rows of lists one after the other; return where each begins, and their entries."""
     count = np.diff(start)[rows]
     begin = np.append(0, np.cumsum(count))
     return begin, np.repeat(start[rows] - begin[:-1], count) + np.arange(begin[-1])

@@ -1,4 +1,4 @@
-"""Variables in columns: blocks that share a domain, numbered through in one flat range."""
+"""Variables in columns: blocks of variables with a common domain, numbered consecutively."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ class Column:
     @classmethod
     @check_types
     def of(cls, name: str, domain: Domain, labels: Any, observed: ArrayLike | None = None) -> Column:
-        """Return a column that observes ``labels`` where ``observed`` says so, by default everywhere."""
+        """Return a column with the given labels; rows that ``observed`` marks false are hidden.
+
+        By default every row is observed.
+        """
         codes = domain.encode(labels)
         if observed is not None:
             mask = np.asarray(observed, dtype=bool)
@@ -78,12 +81,12 @@ class Column:
 
     @property
     def observed(self) -> Bools:
-        """Whether each variable is observed, hence fixed."""
+        """Whether each variable is observed, and therefore fixed."""
         return np.not_equal(self.codes, HIDDEN)
 
 
 class Variables:
-    """All variables of a problem: column after column, row after row, one flat number each.
+    """All variables of a problem, numbered consecutively, column after column and row after row.
 
     >>> tag = Column.hidden("tag", Domain("tag", ["N", "V"]), 3)
     >>> topic = Column.of("topic", Domain("topic", ["war", "peace"]), ["peace"])
@@ -99,7 +102,7 @@ class Variables:
         self._position = {name: position for position, name in enumerate(names)}
         if len(self._position) != len(names):
             again = next(name for name in names if names.count(name) > 1)
-            raise InvalidArgumentError(f"two columns are called {again!r}: give each a name of its own.")
+            raise InvalidArgumentError(f"two columns are called {again!r}: give each column its own name.")
         self.start: Int64s = np.zeros(len(names) + 1, dtype=np.int64)
         np.cumsum([len(column) for column in self.columns], out=self.start[1:])
         if self.start[-1] == 0:
@@ -148,7 +151,7 @@ class Variables:
 
     @cached_property
     def observed(self) -> Bools:
-        """Whether each variable is observed, hence fixed."""
+        """Whether each variable is observed, and therefore fixed."""
         return np.not_equal(self.codes, HIDDEN)
 
     @cached_property
@@ -163,12 +166,12 @@ class Variables:
 
     @cached_property
     def walked(self) -> tuple[Int32s, Int32s]:
-        """`cardinality` and `movable` as compiled walks read them."""
+        """`cardinality` and `movable` in the form that compiled walks read."""
         return self.cardinality.astype(np.int32), self.movable.astype(np.int32)
 
     @cached_property
     def pools(self) -> tuple[Int64s, ...]:
-        """Movable variables that share a domain, hence may exchange labels; pools of two or more only."""
+        """Groups of two or more movable variables with the same domain, which may exchange labels."""
         members: dict[Domain, list[Int64s]] = {}
         for column, start in zip(self.columns, self.start[:-1], strict=True):
             if len(column.domain) > 1:
@@ -178,7 +181,7 @@ class Variables:
 
     @cached_property
     def layout(self) -> tuple[tuple[str, Domain, int], ...]:
-        """Name, domain and number of rows of each column: worlds of one layout can be compared."""
+        """Name, domain and number of rows of each column; worlds with equal layouts can be compared."""
         return tuple((column.name, column.domain, len(column)) for column in self.columns)
 
     def _place(self, name: str) -> int:

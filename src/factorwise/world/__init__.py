@@ -1,1 +1,1 @@
-"""Full settings of the unknowns, and the diffs that change them."""
+"""Worlds, which are full settings of the unknowns, and the diffs that change them."""

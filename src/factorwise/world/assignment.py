@@ -1,4 +1,4 @@
-"""Assignments: worlds that give every variable a label, and the diff that changes some of them."""
+"""Assignments: worlds that give every variable a label, and diffs that change some of the labels."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Relabel:
     """New labels for some variables.
 
     variables
-        Flat numbers, none twice.
+        Flat numbers of the variables, each once.
     old, new
-        Code of each one's label before and after.
+        The code of each variable's label before and after the change.
     """
 
     variables: tuple[int, ...]
@@ -41,18 +41,18 @@ class Relabel:
     def __post_init__(self) -> None:
         if not all(isinstance(part, tuple | list) for part in (self.variables, self.old, self.new)):
             raise DiffError(
-                f"a relabel is made of three tuples of whole numbers, not of {self.variables!r},"
-                f" {self.old!r} and {self.new!r}."
+                f"a Relabel consists of three tuples of whole numbers, but {self.variables!r},"
+                f" {self.old!r} and {self.new!r} were given."
             )
         if not len(self.variables) == len(self.old) == len(self.new):
             raise DiffError(
-                f"a relabel of {len(self.variables)} variables has {len(self.old)} old and {len(self.new)}"
-                " new labels: give one of each per variable."
+                f"a Relabel of {len(self.variables)} variables has {len(self.old)} old and"
+                f" {len(self.new)} new labels: give one of each per variable."
             )
         if len(self.variables) > 1 and len(set(self.variables)) < len(self.variables):
             raise DiffError(
-                f"a relabel names a variable twice in {self.variables[:10]}: a diff says where each variable"
-                " ends, so keep its first old and its last new label."
+                f"a Relabel names a variable twice in {self.variables[:10]}: name each variable once,"
+                " with its label before the diff and its label after it."
             )
 
     def inverse(self) -> Relabel:
@@ -64,7 +64,7 @@ class Assignment:
     """A label for every variable.
 
     arrays
-        What compiled walks read and change.
+        The arrays that compiled walks read and change.
     """
 
     __hash__ = None  # type: ignore[assignment]  # it changes; hash canonical() instead
@@ -72,19 +72,19 @@ class Assignment:
     @check_types
     def __init__(self, variables: Variables, values: ArrayLike) -> None:
         self.variables = variables
-        given = as_array("values", values)
-        if given.shape != (len(variables),):
+        codes = as_array("values", values)
+        if codes.shape != (len(variables),):
             raise ShapeError(
-                f"an assignment needs one code for each of {len(variables)} variables, but has shape"
-                f" {given.shape}."
+                f"an assignment needs one code for each of {len(variables)} variables, but the array"
+                f" has shape {codes.shape}."
             )
-        if given.dtype.kind not in "iu":
+        if codes.dtype.kind not in "iu":
             raise InvalidArgumentError(
-                f"an assignment holds integer codes, but {given.dtype} was given:"
-                " use Assignment.from_labels for labels."
+                f"an assignment consists of integer codes, but {codes.dtype} was given: use"
+                " Assignment.from_labels for labels."
             )
-        self.arrays = Labels(given.astype(np.int32), *variables.walked)
-        self._check_values(given)
+        self.arrays = Labels(codes.astype(np.int32), *variables.walked)
+        self._check_values(codes)
 
     @property
     def values(self) -> Codes:
@@ -93,7 +93,7 @@ class Assignment:
 
     @property
     def n_targets(self) -> int:
-        """The most labels that a variable has."""
+        """The largest number of labels that any variable has."""
         return int(self.variables.cardinality.max())
 
     @classmethod
@@ -115,11 +115,14 @@ class Assignment:
     def from_labels(
         cls, variables: Variables, labels: Mapping[str, Any], unknown: Literal["error", "other"] = "error"
     ) -> Assignment:
-        """Encode labels by column; a column left out keeps what is observed and the first label elsewhere."""
+        """Build from the labels of each column.
+
+        A column that is left out keeps its observed labels and gets the first label elsewhere.
+        """
         values = np.maximum(variables.codes, 0)
-        for name, given in labels.items():
+        for name, column_labels in labels.items():
             part = variables.slice_of(name)
-            codes = variables.column(name).domain.encode(given, unknown)
+            codes = variables.column(name).domain.encode(column_labels, unknown)
             if codes.shape != (part.stop - part.start,):
                 raise ShapeError(
                     f"column {name!r} has {part.stop - part.start} rows, but {codes.size} labels were given:"
@@ -165,23 +168,23 @@ class Assignment:
         return twin
 
     def layout_key(self) -> tuple[Any, bytes]:
-        """Return what two worlds must share for one walk to go over both."""
+        """Return what two worlds must have in common so that one walk can run over both."""
         return self.variables.layout, self.variables.codes.tobytes()
 
     def take(self, other: Assignment) -> None:
-        """Become equal to another world over the same variables, in the same arrays."""
+        """Become equal to another world over the same variables, in the arrays of this one."""
         self.values[...] = other.values
 
     def program(self) -> Program:
-        """Return what changes the labels in a walk."""
+        """Return the program that changes labels in a walk."""
         return Program(apply=apply_label, name="labels")
 
     def choices(self) -> Program:
-        """Let a hidden variable choose among its labels."""
+        """Return the program with which a hidden variable chooses among its labels."""
         return Program(support=offer_random, name="a random variable")
 
     def frame(self, random: UInt64s, *, many: bool = False, weights: int = 0, entries: int = 0) -> Frame:
-        """Return the arrays of a walk over this very world; see `Partition.frame`."""
+        """Return the arrays of a walk over this world itself; see `Partition.frame`."""
         changes = len(self.values) if many else 1
         return make_frame(
             self.arrays,
@@ -195,7 +198,7 @@ class Assignment:
         )
 
     def diff_of(self, frame: Frame) -> Relabel:
-        """Return the diff that the move at hand in a frame of this world stands for."""
+        """Return the diff for the current move in a frame of this world."""
         step = frame.step[0]
         if step["changes"] == 1:
             return self.diff_to(int(step["item"]), int(step["source"]), int(step["target"]))
@@ -203,7 +206,7 @@ class Assignment:
         return Relabel(*(tuple(changes[field].tolist()) for field in ("item", "source", "target")))
 
     def enter(self, frame: Frame, diff: Relabel) -> None:
-        """Let the move at hand in a frame of this world be ``diff``, as `diff_of` would read it."""
+        """Write ``diff`` into a frame of this world as its current move; the inverse of `diff_of`."""
         step, count = frame.step, len(diff.variables)
         step["changes"], step["world"] = count, 0
         if count == 1:
@@ -214,11 +217,11 @@ class Assignment:
         changes["item"], changes["source"], changes["target"] = diff.variables, diff.old, diff.new
 
     def diff_to(self, item: int, source: int, target: int) -> Relabel:
-        """Return the diff that takes one variable from one label to another."""
+        """Return the diff that changes the label of one variable."""
         return Relabel((item,), (source,), (target,))
 
     def canonical(self) -> bytes:
-        """Return a key that is equal for equal worlds and can be hashed."""
+        """Return a hashable key that is equal for equal worlds."""
         return self.values.tobytes()
 
     def __eq__(self, other: object) -> bool:
@@ -236,18 +239,19 @@ class Assignment:
         rows = [(name, len(values), listed(values.tolist())) for name, values in labels]
         return html_table(f"Assignment: {len(self.values)} variables", ("column", "rows", "labels"), rows)
 
-    def _check_values(self, given: NDArray[Any]) -> None:
-        wrong = np.flatnonzero((given < 0) | (given >= self.variables.cardinality))
+    def _check_values(self, codes: NDArray[Any]) -> None:
+        wrong = np.flatnonzero((codes < 0) | (codes >= self.variables.cardinality))
         if len(wrong):
-            raise InvalidArgumentError(_outside(self.variables, int(wrong[0]), int(given[wrong[0]])))
-        moved = np.flatnonzero(self.variables.observed & (given != self.variables.codes))
+            raise InvalidArgumentError(_outside(self.variables, int(wrong[0]), int(codes[wrong[0]])))
+        moved = np.flatnonzero(self.variables.observed & (codes != self.variables.codes))
         if len(moved):
             column, row = self.variables.locate(int(moved[0]))
             seen = int(self.variables.codes[moved[0]])
             raise InvalidArgumentError(
                 f"row {row} of column {column!r} is observed as"
                 f" {self.variables.column(column).domain.labels[seen]!r}, but the world gives it code"
-                f" {int(given[moved[0]])}: keep the observed label, or build the column with the row hidden."
+                f" {int(codes[moved[0]])}: keep the observed label, or build the column with the row"
+                " hidden."
             )
 
     def _check_diff(self, diff: Relabel) -> None:
@@ -257,8 +261,8 @@ class Assignment:
                 raise DiffError(_no_variable(variable, len(self.values)))
             if self.values[variable] != old:
                 raise DiffError(
-                    f"the diff takes variable {variable} from code {old}, but the world has code"
-                    f" {int(self.values[variable])}: build the diff from the current world with"
+                    f"the diff changes variable {variable} from code {old}, but its code in the world"
+                    f" is {int(self.values[variable])}: build the diff from the current world with"
                     " world.relabel(variables, new)."
                 )
             if observed[variable]:
@@ -279,6 +283,6 @@ def _outside(variables: Variables, variable: int, code: int) -> str:
     column, row = variables.locate(variable)
     domain = variables.column(column).domain
     return (
-        f"row {row} of column {column!r} has code {code}, which is outside domain {domain.name!r}:"
-        f" use 0 to {len(domain) - 1}, or build the domain with domain.extended(...)."
+        f"row {row} of column {column!r} has code {code}, which does not exist in domain"
+        f" {domain.name!r}: use 0 to {len(domain) - 1}, or build the domain with domain.extended(...)."
     )

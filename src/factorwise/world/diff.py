@@ -1,7 +1,7 @@
 """Diffs of a clustering: immutable descriptions of a change.
 
-One diff covers relocate, merge and split: a set of items leaves one cluster for another, or for a new one.
-Relocate moves one item, merge moves all of a cluster, split moves some of it to a new cluster.
+One class covers relocate, merge and split: some items leave their cluster for another cluster or a new one.
+Relocate moves one item, merge moves all items of a cluster, and split moves some items to a new cluster.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Transfer:
     """Some or all ``items`` of cluster ``source`` join cluster ``target``.
 
     items
-        Which items move; all in ``source``.
+        The items that move, all of them in ``source``.
     source, target
-        Cluster ids in the world the diff is for; ``target`` may be NEW.
+        Cluster ids in the world that the diff applies to; ``target`` may be NEW.
     new_type
         Type label of the cluster when it is new; an existing target keeps its own.
     """

@@ -1,4 +1,4 @@
-"""Hierarchies: entities as trees over their items, with inner nodes for groups in between."""
+"""Hierarchies: worlds in which each entity is a tree over its items, with inner nodes for groups of items."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from factorwise.world.targets import TargetWorld
 
 
 class Hierarchy(TargetWorld):
-    """Items in trees: the items below one root are an entity, those below an inner node a group within it.
+    """Items in trees: the items below one root are an entity, those below an inner node are a group.
 
-    An inner node has two children or more, and which number it has does not matter: hierarchies with the same
-    groups are equal. The nodes 0 to n - 1 are the items; n - 1 more have room for all the inner nodes there
-    can be. A change prunes a node and puts it elsewhere, see `factorwise.kernels.structures.hierarchies`.
+    An inner node has two children or more, and its number has no meaning: hierarchies with the same groups
+    are equal. Nodes 0 to n - 1 are the items; the other n - 1 numbers suffice for all inner nodes that there
+    can be. A change prunes a node and attaches it elsewhere, see `factorwise.kernels.structures.hierarchies`.
 
     entities
-        The entities, each an item or a list of items and lists.
+        The entities; each is an item or a list of items and lists.
 
     >>> world = Hierarchy([[0, [1, 2]], 3])
     >>> world.labels.tolist()
@@ -52,12 +52,12 @@ class Hierarchy(TargetWorld):
             if not isinstance(node, list | tuple):
                 if isinstance(node, bool) or not isinstance(node, int | np.integer) or int(node) in parents:
                     raise InvalidArgumentError(
-                        f"a hierarchy names the items 0 to n - 1 once each, but {node!r} does not fit."
+                        f"a hierarchy must name the items 0 to n - 1 once each, but contains {node!r}."
                     )
                 parents[int(node)] = parent
                 return
             if len(node) < 2:
-                raise InvalidArgumentError(f"a group has two members or more, but {node!r} was given.")
+                raise InvalidArgumentError(f"a group must have at least two members, but {node!r} was given.")
             inner[0] -= 1
             number, parents[number] = inner[0], parent
             for child in node:
@@ -70,9 +70,10 @@ class Hierarchy(TargetWorld):
             raise EmptyWorldError("a hierarchy needs at least one item, but no entities were given.")
         if sorted(item for item in parents if item >= 0) != list(range(n)):
             raise InvalidArgumentError(
-                f"a hierarchy names the items 0 to n - 1 once each, but {sorted(parents)[-20:]} were given."
+                f"a hierarchy must name the items 0 to n - 1 once each, but {sorted(parents)[-20:]}"
+                " were given."
             )
-        # below zero are inner nodes, in the order of the text, and 0 is the top
+        # numbers below zero are inner nodes in the order in which they were given; 0 is the top
         top = 2 * n - 1
         target = np.full(top, -1, np.int32)
         for node, parent in parents.items():
@@ -81,13 +82,13 @@ class Hierarchy(TargetWorld):
 
     @classmethod
     def singletons(cls, n: int) -> Hierarchy:
-        """Let every item be an entity of its own."""
+        """Make every item an entity of its own."""
         check_count("the number of items", n)
         return cls.from_labels(np.arange(n))
 
     @classmethod
     def from_labels(cls, labels: ArrayLike) -> Hierarchy:
-        """Let items with equal labels be an entity, without groups in between."""
+        """Make items with equal labels an entity, without groups inside."""
         dense = Partition.from_keys(labels).dense_labels()
         n, size = len(dense), np.bincount(dense)
         root = np.where(size > 1, n + np.cumsum(size > 1) - 1, 2 * n - 1)
@@ -105,7 +106,7 @@ class Hierarchy(TargetWorld):
 
     @property
     def n_targets(self) -> int:
-        """Number of places where a node may go: below a node or the top, or beside a node."""
+        """Number of targets of a node: below the top or a node, or beside a node."""
         return 2 * len(self.values) + 1
 
     @property
@@ -115,7 +116,7 @@ class Hierarchy(TargetWorld):
 
     @property
     def n_groups(self) -> int:
-        """Number of inner nodes, the roots of entities of several items among them."""
+        """Number of inner nodes, including the roots of entities of several items."""
         return int(self.arrays.used[0])
 
     @property
@@ -143,11 +144,14 @@ class Hierarchy(TargetWorld):
         return path
 
     def position(self, item: int) -> int:
-        """Where a node would go back to, if it were pruned."""
+        """Return the target that would take a node back after it was pruned."""
         return int(position_of(self.arrays, item))
 
     def allows(self, item: int, target: int) -> bool:
-        """Whether the node may go there: to what is in use, is not below it and stays when it is pruned."""
+        """Whether the node may move to the target, which must be in use and not below the node.
+
+        A target that would vanish when the node is pruned is not allowed either.
+        """
         top = len(self.values)
         near = target if target <= top else target - top - 1
         if self.values[item] < 0 or (near < top and self.values[near] < 0) or target < self.n_items:
@@ -155,7 +159,7 @@ class Hierarchy(TargetWorld):
         return near == top or not (near == dropped_by(self.arrays, item) or is_below(self.arrays, near, item))
 
     def canonical(self) -> bytes:
-        """Return a key that is equal for equal worlds and can be hashed."""
+        """Return a hashable key that is equal for equal worlds."""
         number: dict[int, int] = {}
         for item in range(self.n_items):
             for node in self._ancestors(item):
@@ -179,7 +183,7 @@ def _arranged(target: Int32s) -> Nested:
     used = np.flatnonzero(target[n:] >= 0)
     inner = np.concatenate([used, np.setdiff1d(np.arange(top - n), used)]).astype(np.int32)
     at = np.argsort(inner).astype(np.int32)
-    room = (np.zeros(1, np.int32),) if n == 1 else ()  # arrays of a walk are not empty
+    room = (np.zeros(1, np.int32),) if n == 1 else ()  # arrays of a walk must not be empty
     nodes = np.flatnonzero(target >= 0)
     order = nodes[np.argsort(target[nodes], kind="stable")]
     parent = target[order]

@@ -1,7 +1,7 @@
-"""Several worlds side by side, as one: a clustering of items and the labels of the same items, say.
+"""Joint worlds: several worlds side by side, such as a clustering of items and labels of the same items.
 
-A diff may change several of them. Changes are numbered: those of the first world come first, and a
-`Partition` has two kinds of them (items that move, clusters that change their type).
+A diff may change several of the worlds. Kinds of changes are numbered: those of the first world come first,
+and a `Partition` has two (items that move, and clusters that change their type).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from factorwise.types import UInt64s
 
 @dataclass(frozen=True, slots=True)
 class JointDiff:
-    """Diffs of some of the worlds side by side, made one after the other.
+    """Diffs of some of the worlds, applied one after the other.
 
     parts
-        Name of a world and diff of it.
+        Pairs of the name of a world and a diff of it.
     """
 
     parts: tuple[tuple[str, Any], ...]
@@ -37,7 +37,7 @@ class Joint:
     """Named worlds side by side.
 
     worlds
-        By name. If a `Partition` has types, it comes first.
+        The worlds by name. A `Partition` with types must come first.
 
     >>> from factorwise.world.partition import Partition
     >>> from factorwise.world.structures import Permutation
@@ -50,16 +50,18 @@ class Joint:
 
     def __init__(self, **worlds: Any) -> None:
         if not worlds:
-            raise InvalidArgumentError("a joint world needs worlds: give Joint(entities=..., labels=...).")
+            raise InvalidArgumentError("a Joint needs worlds: give Joint(entities=..., labels=...).")
         strangers = [name for name, world in worlds.items() if not hasattr(world, "frame")]
         if strangers:
             raise InvalidArgumentError(
-                f"{strangers[0]} is a {type(worlds[strangers[0]]).__name__}, which is no world: give a"
-                " Partition, an Assignment, a Matching or another one that has a program."
+                f"{strangers[0]} is a {type(worlds[strangers[0]]).__name__}, which is not a world: give"
+                " a Partition, an Assignment, a Matching or another one that has a program."
             )
         typed = [name for name, world in worlds.items() if getattr(world, "n_types", 1) > 1]
         if typed and typed != [next(iter(worlds))]:
-            raise InvalidArgumentError(f"{typed[-1]} has types: give it first, and one such world at most.")
+            raise InvalidArgumentError(
+                f"{typed[-1]} has types: give it first; only one world may have types."
+            )
         self.parts = {name: world.copy() for name, world in worlds.items()}
         self._numbers: dict[str, int] = {}
         count = 0
@@ -69,18 +71,18 @@ class Joint:
         self.n_changes = count
 
     def part(self, name: str) -> Any:
-        """Return one of the worlds itself."""
+        """Return one of the worlds; a change to it changes the joint world, too."""
         if name not in self.parts:
-            raise InvalidArgumentError(f"no world is called {name!r}: there are {list(self.parts)}.")
+            raise InvalidArgumentError(f"no world is called {name!r}: the names are {list(self.parts)}.")
         return self.parts[name]
 
     def first(self, name: str) -> int:
-        """Return the number of the first kind of changes of one of the worlds."""
+        """Return the number of the first kind of changes that belongs to one of the worlds."""
         self.part(name)
         return self._numbers[name]
 
     def owner(self, number: int) -> str:
-        """Return which world changes of this number are of."""
+        """Return the world to which a kind of changes belongs."""
         return next(name for name in reversed(self.parts) if self._numbers[name] <= number)
 
     @property
@@ -89,12 +91,12 @@ class Joint:
         return side_by_side({name: world.arrays for name, world in self.parts.items()})
 
     @arrays.setter
-    def arrays(self, given: Any) -> None:
+    def arrays(self, replacement: Any) -> None:
         for name, world in self.parts.items():
-            world.arrays = getattr(given, name)
+            world.arrays = getattr(replacement, name)
 
     def program(self) -> Program:
-        """Return what changes the worlds in a walk."""
+        """Return the program that changes the worlds in a walk."""
         inner = []
         for name, world in self.parts.items():
             own = world.program()
@@ -105,7 +107,10 @@ class Joint:
         return Program(apply=apply_within, worlds=more, arrays=arrays, name="worlds side by side")
 
     def choices(self) -> Program:
-        """Let an item of one of the worlds choose; each is drawn in proportion to its number of items."""
+        """Return the program of Gibbs steps, in which an item of one of the worlds chooses its target.
+
+        Each world is drawn in proportion to its number of items.
+        """
         programs, items = [], []
         for name, world in self.parts.items():
             inner = Pointers([world.choices()], ("support",))
@@ -117,7 +122,7 @@ class Joint:
         return Program(support=draw_mixture, arrays=arrays, name="an item of one of the worlds")
 
     def frame(self, random: UInt64s, *, many: bool = False, weights: int = 0, entries: int = 0) -> Frame:
-        """Return the arrays of a walk over this very world; see `Partition.frame`."""
+        """Return the arrays of a walk over this world itself; see `Partition.frame`."""
         frames = [world.frame(random, many=many, weights=weights) for world in self.parts.values()]
         return make_frame(
             self.arrays,
@@ -131,7 +136,7 @@ class Joint:
         )
 
     def diff_of(self, frame: Frame) -> JointDiff:
-        """Return the diff that the move at hand in a frame of this world stands for."""
+        """Return the diff for the current move in a frame of this world."""
         step = frame.step
         listed = frame.changes[: step["changes"][0]]
         if step["changes"][0] == 1:
@@ -153,26 +158,26 @@ class Joint:
         return JointDiff(tuple(parts))
 
     def enter(self, frame: Frame, diff: JointDiff) -> None:
-        """Let the move at hand in a frame of this world be ``diff``, as `diff_of` would read it."""
-        count, here = 0, self.copy() if len(diff.parts) > 1 else self
+        """Write ``diff`` into a frame of this world as its current move; the inverse of `diff_of`."""
+        count, world = 0, self.copy() if len(diff.parts) > 1 else self
         for name, inner in diff.parts:
             own = frame._replace(step=frame.step.copy(), changes=frame.changes[count:])
-            here.part(name).enter(own, inner)
+            world.part(name).enter(own, inner)
             many = int(own.step["changes"][0])
             if many == 1:
                 for field in ("world", "item", "source", "target"):
                     own.changes[field][0] = own.step[field][0]
             own.changes["world"][:many] += self.first(name)
             count += many
-            if here is not self:
-                here.parts[name].apply(inner)
+            if world is not self:
+                world.parts[name].apply(inner)
         frame.step["changes"] = count
         if count == 1:
             for field in ("world", "item", "source", "target"):
                 frame.step[field] = frame.changes[field][0]
 
     def apply(self, diff: JointDiff) -> JointDiff:
-        """Change the worlds in place and return the diff that changes them back."""
+        """Change the worlds in place and return the diff that undoes the change."""
         back: list[tuple[str, Any]] = []
         try:
             for name, inner in diff.parts:
@@ -190,20 +195,20 @@ class Joint:
         return twin
 
     def copy(self) -> Joint:
-        """Return equal worlds that change on their own."""
+        """Return an equal joint world that changes on its own."""
         return Joint(**self.parts)
 
     def take(self, other: Joint) -> None:
-        """Become equal to other worlds of the same layout, in the same arrays."""
+        """Become equal to another joint world of the same layout, in the arrays of this one."""
         for name, world in self.parts.items():
             world.take(other.parts[name])
 
     def layout_key(self) -> Sequence[Any]:
-        """Return what two worlds must share for one walk to go over both."""
+        """Return what two worlds must have in common so that one walk can run over both."""
         return [(name, world.layout_key()) for name, world in self.parts.items()]
 
     def canonical(self) -> tuple[Any, ...]:
-        """Return a key that is equal for equal worlds and can be hashed."""
+        """Return a hashable key that is equal for equal worlds."""
         return tuple(world.canonical() for world in self.parts.values())
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""Given pairs of items, the links, looked up from either end."""
+"""Links: given pairs of items, which can be looked up from either item."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class LinkGraph:
     first, second : int32[pairs]
         The linked pairs.
     start : int64[items + 1], neighbor : int32[2 pairs], pair : int32[2 pairs]
-        The same by item: where an item's links begin, whom they lead to, and to which pair they belong.
+        The same links by item: where the links of an item begin, the neighbor of each, and the pair that each
+        belongs to.
     """
 
     first: Int32s
@@ -46,23 +47,23 @@ class LinkGraph:
 
     @classmethod
     def from_pairs(cls, n_items: int, first: ArrayLike, second: ArrayLike) -> LinkGraph:
-        """Lay out pairs of different items, each given once."""
-        one = as_ints("first", first, dtype=np.int32)
-        two = as_ints("second", second, size=len(one), dtype=np.int32)
+        """Build from pairs of different items, each pair once."""
+        left = as_ints("first", first, dtype=np.int32)
+        two = as_ints("second", second, size=len(left), dtype=np.int32)
         n_items = as_whole("n_items", n_items)
-        for name, items in (("first", one), ("second", two)):
+        for name, items in (("first", left), ("second", two)):
             check_range(name, items, n_items)
-        if (one == two).any():
-            item = int(one[one == two][0])
+        if (left == two).any():
+            item = int(left[left == two][0])
             raise InvalidArgumentError(f"item {item} cannot be linked with itself: name two different items.")
         start = np.zeros(n_items + 1, np.int64)
-        neighbor, pair = np.empty(2 * len(one), np.int32), np.empty(2 * len(one), np.int32)
-        link_rows(one, two, start, neighbor, pair)
-        return cls(one, two, start, neighbor, pair)
+        neighbor, pair = np.empty(2 * len(left), np.int32), np.empty(2 * len(left), np.int32)
+        link_rows(left, two, start, neighbor, pair)
+        return cls(left, two, start, neighbor, pair)
 
     @classmethod
     def from_rows(cls, n_items: int, pairs: ArrayLike) -> LinkGraph:
-        """Lay out pairs of different items, a row for each."""
+        """Build from an array with one row per pair of different items."""
         listed = np.asarray(pairs, np.int64).reshape(-1, 2)
         return cls.from_pairs(n_items, listed[:, 0], listed[:, 1])
 
@@ -72,29 +73,30 @@ class LinkGraph:
         return len(self.start) - 1
 
     def find_pairs(self, first: Ints, second: Ints) -> Int64s:
-        """Return which link each of some pairs of items is; -1 for pairs that are not linked."""
+        """Return the number of the link between the items of each pair; -1 for pairs that are not linked."""
         start, entries = take_rows(self.start, first)
-        asked = np.repeat(np.arange(len(first)), np.diff(start))
-        hits = np.flatnonzero(self.neighbor[entries] == second[asked])
-        found = np.full(len(first), -1, np.int64)
-        found[asked[hits]] = self.pair[entries[hits]]
-        return found
+        query = np.repeat(np.arange(len(first)), np.diff(start))
+        hits = np.flatnonzero(self.neighbor[entries] == second[query])
+        links = np.full(len(first), -1, np.int64)
+        links[query[hits]] = self.pair[entries[hits]]
+        return links
 
-    def between(self, items: Ints, others: Ints) -> Int64s:
-        """Return the pairs with one item in each of two lists that share none."""
-        wanted = set(others.tolist())
-        found = [
+    def between(self, items: Ints, second_items: Ints) -> Int64s:
+        """Return the linked pairs with one item in each of two lists that have no item in common."""
+        wanted = set(second_items.tolist())
+        links = [
             int(self.pair[at])
             for item in items.tolist()
             for at in range(int(self.start[item]), int(self.start[item + 1]))
             if int(self.neighbor[at]) in wanted
         ]
-        return np.array(found, np.int64)
+        return np.array(links, np.int64)
 
     def restrict_to(self, items: Ints) -> tuple[LinkGraph, Int32s]:
-        """Return the links between some items, ascending and numbered anew, and which pairs they were.
+        """Return the links between some items, and the numbers that these links had.
 
-        Links keep their order.
+        items
+            Ascending; they are numbered from 0 in the graph that is returned. Links keep their order.
         """
         start, links = take_rows(self.start, items)
         among = pairs_among(items, start, self.neighbor[links])

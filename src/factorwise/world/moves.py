@@ -10,27 +10,27 @@ from factorwise.world.partition import Partition
 
 
 def relocate(world: Partition, item: int, target: int, *, new_type: int = 0) -> Transfer:
-    """Move one item to cluster ``target``, or to a cluster of its own with ``target=NEW``."""
+    """Return the diff that moves one item to cluster ``target``; with ``target=NEW`` to a new cluster."""
     return Transfer((int(item),), world.cluster_of(item), int(target), new_type)
 
 
 def merge(world: Partition, source: int, target: int) -> Transfer:
-    """Move all of ``source`` into ``target``, whose type is kept."""
+    """Return the diff that moves all items of ``source`` into ``target``, which keeps its type."""
     if source == target:
         raise DiffError(f"cluster {source} cannot be merged with itself: name two clusters.")
     return Transfer(tuple(world.members(source).tolist()), int(source), int(target))
 
 
 def split(world: Partition, cluster: int, items: Sequence[int], *, new_type: int = 0) -> Transfer:
-    """Move ``items`` out of ``cluster`` into a new one; at least one must stay."""
+    """Return the diff that moves ``items`` from ``cluster`` into a new one; at least one item must stay."""
     if not 0 < len(items) < world.size_of(cluster):
         raise DiffError(
-            f"cluster {cluster} has {world.size_of(cluster)} members and {len(items)} of them were named:"
-            " a split moves at least one and leaves at least one."
+            f"cluster {cluster} has {world.size_of(cluster)} members and {len(items)} were to leave it:"
+            " name at least one, and leave at least one."
         )
     return Transfer(tuple(int(item) for item in items), int(cluster), NEW, new_type)
 
 
 def retype(world: Partition, cluster: int, new: int) -> Retype:
-    """Give ``cluster`` another type label."""
+    """Return the diff that gives ``cluster`` another type label."""
     return Retype(int(cluster), world.type_of(cluster), int(new))

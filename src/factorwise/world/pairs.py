@@ -1,4 +1,4 @@
-"""Pairs of items, looked up from either end."""
+"""Look up pairs of items among a subset of the items."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 
 from factorwise.types import Int64s, Ints
 
-_DENSE = 4  # numbers that a table may have for each item
+_DENSE = 4  # a lookup table may have this many entries per item
 
 
 class PairsAmong(NamedTuple):
-    """Pairs of which both ends are among some items, numbered anew.
+    """Pairs whose two items are both in a list of items.
 
     first, second : int64[pairs]
-        Places of the two in the list of items.
+        Positions of the two items in the list.
     place : int64[pairs]
-        Where each pair stands among those that the items' rows list.
+        Position of each pair among all the pairs that were looked through.
     """
 
     first: Int64s
@@ -31,25 +31,25 @@ def pairs_among(items: Ints, start: Ints, neighbor: Ints) -> PairsAmong:
     items
         Some items, ascending.
     start, neighbor
-        A row for each of them: the items that it is paired with, by their own numbers, whether or not they
-        are among the items.
+        For each of them a row of the items that it is paired with, whether or not these are among ``items``.
     """
     owner = np.repeat(np.arange(len(items)), np.diff(start))
     second = places_among(items, neighbor)
-    place = np.flatnonzero(owner < second)
-    return PairsAmong(owner[place], second[place], place)
+    position = np.flatnonzero(owner < second)
+    return PairsAmong(owner[position], second[position], position)
 
 
 def places_among(items: Ints, sought: Ints) -> Int64s:
-    """Return where each of some items stands in the ascending list ``items``; -1 where it is not there."""
+    """Return the position of each item in the ascending list ``items``; -1 if it is not in the list."""
     if not len(items):
         return np.full(len(sought), -1, np.int64)
     lowest, span = int(items[0]), int(items[-1]) - int(items[0]) + 1
-    if span <= _DENSE * (len(items) + len(sought)):  # a table of all numbers is much faster than a search
+    # a lookup table of all numbers is much faster than a search
+    if span <= _DENSE * (len(items) + len(sought)):
         table = np.full(span + 1, -1, np.int64)
         table[items - lowest] = np.arange(len(items))
         within = np.asarray(sought, np.int64) - lowest
         return table[np.where((within >= 0) & (within < span), within, span)]
-    place = np.searchsorted(items, sought)
-    place[place == len(items)] = 0
-    return np.where(items[place] == sought, place, -1)
+    position = np.searchsorted(items, sought)
+    position[position == len(items)] = 0
+    return np.where(items[position] == sought, position, -1)

@@ -1,7 +1,7 @@
-"""Partition worlds: clusterings of n items, whose clusters may carry a type label.
+"""Partitions: clusterings of n items, whose clusters may carry a type label.
 
-With a type domain the world is a joint one: a partition and an assignment of a type to each of its
-clusters, so that models can score both together.
+With a type domain, the world consists of a partition and a type for each of its clusters, so that a model can
+score both together.
 """
 
 from __future__ import annotations
@@ -40,10 +40,9 @@ _COLUMNS = ("item_ints", "item_reals", "item_rows", "ints", "reals", "rows")
 class Partition:
     """A clustering of the items 0 to n - 1 that changes by diffs.
 
-    Relocating an item costs O(1), merging and splitting cost the items that move; the members of a cluster
-    lie contiguously. Cluster ids are handles into storage: one stays with its cluster as long as that has
-    members, and two partitions are equal when they group the items alike (and give the groups the same
-    types).
+    Relocating an item takes O(1); merging and splitting take time proportional to the number of items that
+    move. The members of a cluster are stored contiguously. A cluster keeps its id as long as it has members.
+    Two partitions are equal when they group the items in the same way and give the groups the same types.
 
     >>> world = Partition.from_labels([0, 0, 1])
     >>> back = world.apply(Transfer((2,), source=1, target=0))
@@ -72,49 +71,49 @@ class Partition:
     @check_types
     def from_labels(cls, labels: ArrayLike, *, types: ArrayLike | None = None, n_types: int = 1) -> Partition:
         """Build from cluster numbers 0 to k - 1 without gaps; ``types[c]`` is the type of cluster c."""
-        given = as_array("labels", labels)
-        if given.ndim != 1:
-            raise ShapeError(f"labels must be one-dimensional, but the array has shape {given.shape}.")
-        if len(given) == 0:
+        array = as_array("labels", labels)
+        if array.ndim != 1:
+            raise ShapeError(f"labels must be one-dimensional, but the array has shape {array.shape}.")
+        if len(array) == 0:
             raise EmptyWorldError("a partition needs at least one item, but the labels are empty.")
-        if given.dtype.kind not in "iu":
+        if array.dtype.kind not in "iu":
             raise ClusterIdError(
-                f"cluster ids must be integers, but the labels have dtype {given.dtype}:"
-                " build from any keys with Partition.from_keys(labels)."
+                f"cluster ids must be integers, but the labels have dtype {array.dtype}: build from any"
+                " keys with Partition.from_keys(labels)."
             )
-        present = np.bincount(given) if given.min() >= 0 and given.max() < len(given) else np.zeros(1)
+        present = np.bincount(array) if array.min() >= 0 and array.max() < len(array) else np.zeros(1)
         if (present == 0).any():
             wrong = (
-                f"id {int(given.min())} is negative"
-                if given.min() < 0
-                else f"id {int(np.setdiff1d(np.arange(min(given.max(), len(given))), given)[0])} is missing"
+                f"id {int(array.min())} is negative"
+                if array.min() < 0
+                else f"id {int(np.setdiff1d(np.arange(min(array.max(), len(array))), array)[0])} is missing"
             )
             raise ClusterIdError(
-                f"cluster ids must run from 0 to k - 1 without gaps, but {wrong}:"
-                " number them anew with Partition.from_keys(labels)."
+                f"cluster ids must run from 0 to k - 1 without gaps, but {wrong}: use"
+                " Partition.from_keys(labels), which renumbers them."
             )
-        return cls(given.astype(np.int32), cls._checked_types(types, int(given.max()) + 1, n_types), n_types)
+        return cls(array.astype(np.int32), cls._checked_types(types, int(array.max()) + 1, n_types), n_types)
 
     @classmethod
     def from_keys(cls, keys: ArrayLike) -> Partition:
-        """Group items with equal keys of any sortable kind (numbers, strings)."""
-        given = np.asarray(keys)
-        if given.ndim != 1 or len(given) == 0:
+        """Group items with equal keys, which may be of any sortable kind (numbers, strings)."""
+        array = np.asarray(keys)
+        if array.ndim != 1 or len(array) == 0:
             raise EmptyWorldError(
-                f"keys must be a non-empty list, but an array of shape {given.shape} was given."
+                f"keys must be a non-empty list, but an array of shape {array.shape} was given."
             )
-        return cls(np.unique(given, return_inverse=True)[1].astype(np.int32))
+        return cls(np.unique(array, return_inverse=True)[1].astype(np.int32))
 
     @classmethod
     @check_types
     def from_clusters(cls, clusters: Iterable[Sequence[int]], **options: int) -> Partition:
-        """Build from lists of items; together they must hold 0 to n - 1, each once."""
+        """Build from lists of items, which together must hold 0 to n - 1, each once."""
         listed = [list(cluster) for cluster in clusters]
         items = np.array([item for cluster in listed for item in cluster], dtype=np.int64)
         if len(items) == 0 or not np.array_equal(np.sort(items), np.arange(len(items))):
             raise ClusterIdError(
-                f"clusters must hold the items 0 to n - 1 once each, but hold {sorted(items.tolist())[:20]}:"
-                " add what is missing as clusters of one."
+                "clusters must hold the items 0 to n - 1 once each, but hold"
+                f" {sorted(items.tolist())[:20]}: add missing items as clusters of their own."
             )
         labels = np.empty(len(items), np.int32)
         labels[items] = np.repeat(np.arange(len(listed)), [len(cluster) for cluster in listed])
@@ -130,15 +129,15 @@ class Partition:
     @staticmethod
     def _checked_types(types: ArrayLike | None, clusters: int, n_types: int) -> Int32s:
         check_count("n_types", n_types)
-        given = np.zeros(clusters, np.int32) if types is None else as_numbers("types", types, np.int32)
-        if given.shape != (clusters,):
-            raise ShapeError(f"{clusters} clusters need {clusters} types, but types has shape {given.shape}.")
-        if given.min() < 0 or given.max() >= n_types:
+        array = np.zeros(clusters, np.int32) if types is None else as_numbers("types", types, np.int32)
+        if array.shape != (clusters,):
+            raise ShapeError(f"{clusters} clusters need {clusters} types, but types has shape {array.shape}.")
+        if array.min() < 0 or array.max() >= n_types:
             raise InvalidArgumentError(
-                f"types must lie between 0 and {n_types - 1}, but run from {given.min()} to {given.max()}:"
-                " give n_types."
+                f"types must lie between 0 and {n_types - 1}, but run from {array.min()} to"
+                f" {array.max()}: give n_types."
             )
-        return given
+        return array
 
     @property
     def n_items(self) -> int:
@@ -152,7 +151,7 @@ class Partition:
 
     @property
     def n_splittable(self) -> int:
-        """Number of clusters of two or more."""
+        """Number of clusters with two members or more."""
         return int(self.arrays.counters[SPLITTABLE])
 
     @property
@@ -161,28 +160,28 @@ class Partition:
         return self.arrays.label
 
     def cluster_ids(self) -> Int32s:
-        """Ids of all clusters, in no particular order (a copy)."""
+        """Return the ids of all clusters, in no particular order (a copy)."""
         return self.arrays.live[: self.n_clusters].copy()
 
     def cluster_of(self, item: int) -> int:
-        """Cluster id of one item."""
+        """Return the cluster id of one item."""
         if not isinstance(item, int | np.integer) or not 0 <= item < self.n_items:
             raise InvalidArgumentError(f"item {item} does not exist: items run from 0 to {self.n_items - 1}.")
         return int(self.labels[item])
 
     def members(self, cluster: int) -> Int32s:
-        """Items of one cluster (a read-only view, valid until the next diff)."""
+        """Return the items of one cluster (a read-only view, valid until the next diff)."""
         start = self.arrays.start[self._checked(cluster)]
         view = self.arrays.members[start : start + self.arrays.size[cluster]]
         view.flags.writeable = False
         return view
 
     def size_of(self, cluster: int) -> int:
-        """Number of members."""
+        """Return the number of members of a cluster."""
         return int(self.arrays.size[self._checked(cluster)])
 
     def type_of(self, cluster: int) -> int:
-        """Type label of a cluster; 0 where clusters carry none."""
+        """Return the type label of a cluster; 0 if clusters have no types."""
         return int(self.arrays.type[self._checked(cluster)])
 
     def clusters(self) -> Iterator[Int32s]:
@@ -194,26 +193,25 @@ class Partition:
         exists = isinstance(cluster, int | np.integer) and 0 <= cluster < len(self.arrays.size)
         if not exists or self.arrays.live_at[cluster] >= self.n_clusters:
             raise DiffError(
-                f"cluster {cluster} does not exist in this world. An id is given up when its cluster is"
-                " emptied:"
-                " look the cluster up with cluster_of(item)."
+                f"cluster {cluster} does not exist in this world. A cluster loses its id when it"
+                " becomes empty: look up the current id with cluster_of(item)."
             )
         return int(cluster)
 
     def dense_labels(self) -> Int64s:
-        """Cluster numbers 0 to k - 1 by first appearance: equal for equal groupings."""
+        """Return cluster numbers 0 to k - 1 by first appearance, which are equal for equal groupings."""
         _, first, inverse = np.unique(self.labels, return_index=True, return_inverse=True)
         rank = np.empty(len(first), np.int64)
         rank[np.argsort(first)] = np.arange(len(first))
         return rank[inverse]
 
     def dense_types(self) -> Int32s:
-        """Type of each cluster in the numbering of `dense_labels`."""
+        """Return the type of each cluster, numbered as in `dense_labels`."""
         _, first = np.unique(self.dense_labels(), return_index=True)
         return self.arrays.type[self.labels[first]]
 
     def canonical(self) -> tuple[bytes, bytes]:
-        """Return a hashable key, equal for equal worlds."""
+        """Return a hashable key that is equal for equal worlds."""
         types = self.dense_types().tobytes() if self.n_types > 1 else b""
         return self.dense_labels().astype(np.int32).tobytes(), types
 
@@ -234,7 +232,7 @@ class Partition:
         return html_table(title, ("size", "items"), rows, total=self.n_clusters)
 
     def copy(self) -> Partition:
-        """Return a world that changes on its own, with the same ids and the same order of storage."""
+        """Return an equal world that changes on its own, with the same ids and storage order."""
         twin = object.__new__(Partition)
         own = {name: array.copy() for name, array in self.arrays._asdict().items() if name not in _COLUMNS}
         twin.arrays = Clustering(**own, **no_columns(self.n_items))
@@ -242,11 +240,14 @@ class Partition:
         return twin
 
     def layout_key(self) -> tuple[int, int]:
-        """Return what two worlds must share for one walk to go over both."""
+        """Return what two worlds must have in common so that one walk can run over both."""
         return self.n_items, self.n_types
 
     def take(self, other: Partition) -> None:
-        """Become equal to another world of the same items, in the same arrays; columns follow the members."""
+        """Become equal to another world of the same items, in the arrays of this one.
+
+        Columns that are stored with the members move with them.
+        """
         p = self.arrays
         for name, array in other.arrays._asdict().items():
             if name not in _COLUMNS:
@@ -258,20 +259,24 @@ class Partition:
             p.rows[p.slot] = p.item_rows
 
     def program(self) -> Program:
-        """Return what changes the clustering, and beside it the types of its clusters, in a walk."""
+        """Return the program that changes the clustering, and the types of its clusters, in a walk."""
         return Program(apply=apply_change, worlds=[{"apply": apply_type}], name="a clustering")
 
     def choices(self) -> Program:
-        """Let an item choose among all clusters and a cluster of its own of each type."""
+        """Return the program with which an item chooses among all clusters and a new one of each type."""
         return Program(support=offer_all, arrays={"types": [self.n_types]}, name="all clusters")
 
     def frame(self, random: UInt64s, *, many: bool = False, weights: int = 0, entries: int = 0) -> Frame:
-        """Return the arrays of a walk over this very world.
+        """Return the arrays of a walk over this world itself.
 
+        random
+            The state of the random stream.
         many
-            Whether moves may have several changes.
+            Whether a move may consist of several changes.
+        weights
+            Number of weights; a gradient begins with one entry for each.
         entries
-            How many entries may follow the head of a gradient, which has all weights.
+            How many further entries a gradient may have.
         """
         ids = len(self.arrays.size)
         changes = self.n_items if many else 1
@@ -280,7 +285,7 @@ class Partition:
         )
 
     def diff_of(self, frame: Frame) -> PartitionDiff:
-        """Return the diff that the move at hand in a frame of this world stands for."""
+        """Return the diff for the current move in a frame of this world."""
         step = frame.step[0]
         if step["world"] == 1:
             return Retype(int(step["item"]), int(step["source"]), int(step["target"]))
@@ -291,7 +296,7 @@ class Partition:
         return self._diff_to(tuple(changes["item"].tolist()), source, target)
 
     def enter(self, frame: Frame, diff: PartitionDiff) -> None:
-        """Let the move at hand in a frame of this world be ``diff``, as `diff_of` would read it."""
+        """Write ``diff`` into a frame of this world as its current move; the inverse of `diff_of`."""
         step = frame.step
         if isinstance(diff, Retype):
             step["changes"], step["world"] = 1, 1
@@ -310,9 +315,9 @@ class Partition:
             )
 
     def diff_to(self, item: int, source: int, target: int) -> PartitionDiff:
-        """Return the transfer of one item to a cluster, or to an id that is not in use: a new cluster.
+        """Return the transfer of one item to a cluster; an id that is not in use stands for a new cluster.
 
-        An item that is alone stays where it is, and its cluster gets the type of that id.
+        An item that is alone stays in its cluster, which takes the type of that id.
         """
         return self._diff_to((item,), source, target)
 
@@ -331,7 +336,7 @@ class Partition:
         return twin
 
     def apply(self, diff: PartitionDiff) -> PartitionDiff:
-        """Change this world in place and return the diff that changes it back."""
+        """Change this world in place and return the diff that undoes the change."""
         if isinstance(diff, Retype):
             if self.type_of(diff.cluster) != diff.old or not 0 <= diff.new < self.n_types:
                 raise DiffError(
@@ -347,8 +352,8 @@ class Partition:
         old_type = self.type_of(diff.source)
         emptied = len(diff.items) == self.size_of(diff.source)
         items = np.array(diff.items, np.int32)
-        here = int(transfer(self.arrays, items, len(items), diff.target, diff.new_type))
-        return Transfer(diff.items, here, NEW if emptied else diff.source, old_type)
+        cluster = int(transfer(self.arrays, items, len(items), diff.target, diff.new_type))
+        return Transfer(diff.items, cluster, NEW if emptied else diff.source, old_type)
 
     def _check_transfer(self, diff: Transfer) -> None:
         source = self._checked(diff.source)
@@ -356,7 +361,9 @@ class Partition:
             isinstance(item, int | np.integer) for item in diff.items
         )
         if not listed or not 0 < len(set(diff.items)) == len(diff.items):
-            raise DiffError(f"a transfer moves one or more different items, but {diff.items} was given.")
+            raise DiffError(
+                f"a transfer must move at least one item, and each once, but {diff.items} was given."
+            )
         strangers = [item for item in diff.items if self.cluster_of(item) != source]
         if strangers:
             raise DiffError(
@@ -366,9 +373,9 @@ class Partition:
         if isinstance(diff.target, int) and diff.target == NEW:
             if len(diff.items) == self.size_of(source):
                 raise DiffError(
-                    f"moving all of cluster {source} to a new cluster changes nothing: leave it out."
+                    f"moving all of cluster {source} to a new cluster changes nothing: leave this diff out."
                 )
             if not 0 <= diff.new_type < self.n_types:
                 raise DiffError(f"new_type {diff.new_type} is not between 0 and {self.n_types - 1}.")
         elif self._checked(diff.target) == source:
-            raise DiffError(f"source and target are both cluster {source}: leave the transfer out.")
+            raise DiffError(f"source and target are both cluster {source}: leave this diff out.")

@@ -1,10 +1,9 @@
-"""A clustering laid out in shards, which can be walked over at the same time.
+"""A clustering split into shards that can be walked in parallel.
 
-Every cluster lies wholly in one shard, and every shard has cluster ids, an arena of members and lists of ids
-of its own: a walk over a shard reads and writes what belongs to its items and ids and nothing else, but for
-the labels of other items, which it may read: they are ids of other shards. The same rows in the same order
-are laid out alike wherever they are, so that what a walk does to a shard depends on the rows of the shard
-alone.
+Every cluster lies entirely in one shard, and every shard has its own cluster ids, member storage and lists of
+ids. A walk over a shard reads and writes only what belongs to its own items and ids; it may also read the
+labels of other items, which are ids of other shards. The same rows in the same order always get the same
+layout, so what a walk does to a shard depends on the rows of that shard alone.
 """
 
 from __future__ import annotations
@@ -28,35 +27,35 @@ from factorwise.types import Int32s, Ints
 from factorwise.validation import as_array, check_count
 from factorwise.world.partition import Partition
 
-SPARE_SLOTS = 4  # of an arena, beyond four for each item
+SPARE_SLOTS = 4  # of the member storage, beyond four for each item
 
 
 class Shards:
-    """A clustering of n items in shards, which may be laid out anew at any time.
+    """A clustering of n items in shards, which can be redistributed at any time.
 
     labels
-        The cluster of each item: any labels.
+        The cluster of each item, as any labels.
     most
-        How many shards there may be.
+        The largest number of shards.
 
     world
-        The clustering of all shards, for those who ask for the number of items or of ids. Its ids are those
-        of the shards; its members and lists of ids lie shard by shard, so that it cannot be walked over.
+        The clustering of all shards, for callers that need the number of items or of ids. Its members and
+        lists of ids are stored shard by shard, so it cannot itself be walked.
     n_shards, item_start
-        How many shards there are, and where the items of each begin in ``world.arrays.items``.
+        The number of shards, and where the items of each shard begin in ``world.arrays.items``.
     """
 
     def __init__(self, labels: ArrayLike, *, most: int = 1) -> None:
-        given = as_array("labels", labels)
-        if given.ndim != 1:
-            raise ShapeError(f"labels must be one for each item, but have shape {given.shape}.")
+        cluster_labels = as_array("labels", labels)
+        if cluster_labels.ndim != 1:
+            raise ShapeError(f"labels must be one for each item, but have shape {cluster_labels.shape}.")
         check_count("most", most)
-        n, ids = len(given), len(given) + SPARE_IDS * most
+        n, ids = len(cluster_labels), len(cluster_labels) + SPARE_IDS * most
         self.most = most
         self.world = object.__new__(Partition)
         self.world.n_types = 1
         self.world.arrays = Clustering(
-            label=np.unique(given, return_inverse=True)[1].astype(np.int32),
+            label=np.unique(cluster_labels, return_inverse=True)[1].astype(np.int32),
             slot=np.zeros(n, np.int64),
             size=np.zeros(ids, np.int32),
             start=np.zeros(ids, np.int64),
@@ -90,37 +89,38 @@ class Shards:
         return self.world.arrays.label
 
     def leaders(self) -> Int32s:
-        """Return the cluster of each item, named by its smallest member."""
+        """Return for each item the smallest member of its cluster, which names the cluster."""
         p, n = self.world.arrays, self.n_items
         smallest = np.empty(len(p.size), np.int32)
-        smallest[p.label[::-1]] = np.arange(n - 1, -1, -1, dtype=np.int32)  # of several, the last is kept
+        # where a cluster occurs several times, the last assignment wins
+        smallest[p.label[::-1]] = np.arange(n - 1, -1, -1, dtype=np.int32)
         return smallest[p.label]
 
     def place(self, labels: Ints) -> None:
-        """Set the clustering, in one shard."""
+        """Set the clustering and put everything in one shard."""
         if labels.shape != (self.n_items,):
             raise ShapeError(f"{self.n_items} items need a label each, but {labels.shape} were given.")
         self.label[:] = np.unique(labels, return_inverse=True)[1]
         self.lay_out()
 
     def lay_out(self, shard: Ints | None = None) -> None:
-        """Lay the clustering out anew: clusters by their smallest members, and members in ascending order.
+        """Distribute the clustering anew; clusters are ordered by their smallest members, members ascend.
 
         shard
-            In which shard each item shall lie, from 0 on; None for one shard of all.
+            The shard of each item, from 0 on; None puts all items in one shard.
         """
         p, n, ids = self.world.arrays, self.n_items, len(self.world.arrays.size)
         shard = np.zeros(n, np.int64) if shard is None else shard
         count = int(shard.max(initial=-1)) + 1
         if count > self.most:
             raise InvalidArgumentError(
-                f"there may be {self.most} shards, but {count} were given: raise most."
+                f"{count} shards were given, but there may be {self.most} at most: raise most."
             )
         leader = self.leaders()
         if (shard[leader] != shard).any():
             item = int(np.flatnonzero(shard[leader] != shard)[0])
             raise InvalidArgumentError(
-                f"items {item} and {int(leader[item])} are in one cluster: give them one shard."
+                f"items {item} and {int(leader[item])} are in one cluster: give them the same shard."
             )
         clusters = np.flatnonzero(leader == np.arange(n))
         clusters = clusters[np.argsort(shard[clusters], kind="stable")]
@@ -141,7 +141,7 @@ class Shards:
         before = np.append(0, np.cumsum(capacity))
         each = np.append(
             np.diff(self.id_start), ids - self.id_start[-1]
-        )  # those beyond the last shard are not used
+        )  # shards beyond the last one are not used
         first = np.repeat(self.id_start, each)
         p.start[:] = before[:-1] - before[first]
         grouped = np.argsort(p.label, kind="stable")
@@ -165,7 +165,7 @@ class Shards:
         self.counters[:, FIRST_ID] = self.id_start[:-1]
 
     def part(self, shard: int) -> Clustering:
-        """Return the arrays of one shard, to be walked over; scratch is left to whoever walks."""
+        """Return the arrays of one shard for a walk; the walk provides its own scratch arrays."""
         p = self.world.arrays
         ids = slice(self.id_start[shard], self.id_start[shard + 1])
         return p._replace(

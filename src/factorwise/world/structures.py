@@ -27,14 +27,14 @@ from factorwise.world.targets import TargetWorld, whole_numbers
 
 
 class Matching(TargetWorld):
-    """Pairs of an item on the left with one on the right, each item in one pair at most.
+    """Pairs of a left and a right item, where each item is in one pair at most.
 
     n_left, n_right
-        Items of each side.
+        Number of items on each side.
     pairs
-        The pairs that are made, (left, right) each.
+        The pairs that are made, as (left, right).
     candidates : int[., 2]
-        The pairs that may be made; all by default. Give them where there are many items.
+        The pairs that may be made; all by default. Give them if there are many items.
 
     >>> world = Matching(2, 3, pairs=[(0, 2)])
     >>> world.partner(0), world.partner(1)
@@ -67,26 +67,26 @@ class Matching(TargetWorld):
         for left, right in checked_pairs("pairs", list(pairs), n_left, n_right).tolist():
             if not self.allows(left, right) or target[left] != n_right:
                 raise InvalidArgumentError(
-                    f"the pair ({left}, {right}) cannot be made: it is no candidate, or one of its items is"
-                    " in another pair."
+                    f"the pair ({left}, {right}) cannot be made: it is not a candidate, or one of its"
+                    " items is in another pair."
                 )
             target[left], holder[right] = right, left
 
     @property
     def n_targets(self) -> int:
-        """Number of items on the right, and one more: no partner."""
+        """Number of items on the right, plus one for having no partner."""
         return len(self.arrays.holder) + 1
 
     def allows(self, item: int, target: int) -> bool:
-        """Whether the two are candidates and the one on the right is free; no partner is always allowed."""
+        """Whether the item may take the target: a candidate that is free, or no partner."""
         if target == len(self.arrays.holder):
             return True
         return bool(is_candidate(self.arrays, item, target) and self.arrays.holder[target] == self.n_items)
 
     def partner(self, item: int) -> int | None:
-        """Return the partner of an item on the left; None where it has none."""
-        found = int(self.values[item])
-        return found if found < len(self.arrays.holder) else None
+        """Return the partner of a left item; None if it has none."""
+        right = int(self.values[item])
+        return right if right < len(self.arrays.holder) else None
 
     def pairs(self) -> Int64s:
         """Return all pairs: int64[pairs, 2]."""
@@ -94,12 +94,12 @@ class Matching(TargetWorld):
         return np.column_stack([left, self.values[left]]).astype(np.int64)
 
     def choices(self) -> Program:
-        """Let an item on the left choose among the candidates that are free, its partner, and none."""
+        """Return the program with which a left item chooses among free candidates, its partner, and none."""
         return Program(support=moves.offer_free, name="free partners")
 
 
 class Permutation(TargetWorld):
-    """Items in an order.
+    """An order of items.
 
     order
         The items from first to last: 0 to n - 1, each once.
@@ -117,13 +117,13 @@ class Permutation(TargetWorld):
         items = whole_numbers("order", order)
         if not len(items) or not np.array_equal(np.sort(items), np.arange(len(items))):
             raise InvalidArgumentError(
-                f"an order names the items 0 to n - 1 once each, but {items[:20].tolist()} was given."
+                f"an order must name the items 0 to n - 1 once each, but {items[:20].tolist()} was given."
             )
         self.arrays = Ordered(np.argsort(items).astype(np.int32), items.astype(np.int32))
 
     @classmethod
     def identity(cls, n: int) -> Permutation:
-        """Put every item at the position of its number."""
+        """Put each item at the position of its own number."""
         return cls(np.arange(n))
 
     def order(self) -> Int32s:
@@ -131,15 +131,15 @@ class Permutation(TargetWorld):
         return self.arrays.holder.copy()
 
     def choices(self) -> Program:
-        """Let two random items exchange their positions, or not."""
+        """Return the program with which two random items may exchange their positions."""
         return Program(support=moves.offer_exchange, name="an exchange")
 
 
 class Tree(TargetWorld):
-    """Items in a rooted tree: each has another item as its parent, or the root, which is none of them.
+    """A rooted tree of items: the parent of each is another item or the root, which is not an item itself.
 
     parents
-        Of each item; None or -1 for the root.
+        The parent of each item; None or -1 for the root.
 
     >>> tree = Tree([None, 0, 0])
     >>> tree.children(0)
@@ -160,7 +160,7 @@ class Tree(TargetWorld):
             raise EmptyWorldError("a tree needs at least one item, but no parents were given.")
         if target.min() < -1 or target.max() >= n:
             raise InvalidArgumentError(
-                f"parents are items from 0 to {n - 1}, or None for the root, but run from"
+                f"parents must be items from 0 to {n - 1}, or None for the root, but run from"
                 f" {target.min()} to {target.max()}."
             )
         target = np.where(target < 0, n, target)
@@ -171,41 +171,41 @@ class Tree(TargetWorld):
             frontier = np.append(below, False)
         if not reached.all():
             item = int(np.flatnonzero(~reached)[0])
-            raise InvalidArgumentError(f"item {item} is its own ancestor: break the circle of parents.")
+            raise InvalidArgumentError(f"item {item} is its own ancestor: remove the cycle from the parents.")
         degree = np.bincount(target, minlength=n + 1).astype(np.int32)
         self.arrays = Rooted(target.astype(np.int32), degree)
 
     @classmethod
     def flat(cls, n: int) -> Tree:
-        """Put every item right below the root."""
+        """Put every item directly below the root."""
         return cls([None] * n)
 
     @property
     def n_targets(self) -> int:
-        """Number of items, and one more: the root."""
+        """Number of items, plus one for the root."""
         return self.n_items + 1
 
     def allows(self, item: int, target: int) -> bool:
-        """Whether the target does not lie below the item."""
+        """Whether the item may move below the target, which must not lie below the item."""
         return not is_below(self.arrays, target, item)
 
     def parent(self, item: int) -> int | None:
-        """Return the parent of an item; None where that is the root."""
-        found = int(self.values[item])
-        return found if found < self.n_items else None
+        """Return the parent of an item; None if that is the root."""
+        target = int(self.values[item])
+        return target if target < self.n_items else None
 
     def children(self, item: int | None = None) -> list[int]:
-        """Return the children of an item, or of the root."""
+        """Return the children of an item; without one, the children of the root."""
         return np.flatnonzero(self.values == (self.n_items if item is None else item)).tolist()
 
     def choices(self) -> Program:
-        """Let an item choose among all parents that are not below it."""
+        """Return the program with which an item chooses among all parents that are not below it."""
         return Program(support=moves.offer_parents, name="parents")
 
 
-def checked_pairs(name: str, given: Any, n_left: int, n_right: int) -> Int64s:
-    """Return pairs of an item of each side, int64[., 2]; refuse anything else."""
-    pairs = np.asarray(given)
+def checked_pairs(name: str, values: Any, n_left: int, n_right: int) -> Int64s:
+    """Return pairs of a left and a right item as int64[pairs, 2], or raise an error."""
+    pairs = np.asarray(values)
     if pairs.size == 0:
         return np.zeros((0, 2), np.int64)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":

@@ -1,7 +1,7 @@
-"""Worlds in which every item has a target, and the diff that changes them; a base for worlds of one's own.
+"""Worlds in which every item has a target, and their diffs; the base class for custom worlds.
 
-A change takes one item from its target to another one. What else changes with it is up to the world: its
-function ``change(world, move)``, which compiled walks and `TargetWorld.apply` both run.
+A change moves one item from its target to another one. What else changes with it is up to the function
+``change(world, move)`` of the world, which both compiled walks and `TargetWorld.apply` call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FEW = 4  # changes for which every frame has room: an exchange needs up to thre
 
 
 class Change(NamedTuple):
-    """One item goes from its target to another."""
+    """One item moves from its target to another."""
 
     item: int
     source: int
@@ -33,7 +33,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Changes that are made one after the other."""
+    """Changes that are applied one after the other."""
 
     changes: tuple[Change, ...]
 
@@ -45,18 +45,18 @@ class Changes:
 class TargetWorld:
     """A world in which every item has a target.
 
-    Derive from it to make a world of your own: give it ``arrays`` and ``change``, and where not every target
-    is allowed a method ``allows``. docs/own-worlds.md has an example.
+    Derive from it to make a custom world: give the class ``arrays`` and ``change``, and a method ``allows``
+    if not every target is allowed. docs/own-worlds.md has an example.
 
     arrays
         A named tuple of arrays, which compiled walks read and change. The first is called ``target``,
-        int32[items], and says all: worlds with equal targets are equal.
+        int32[items], and determines the world: worlds with equal targets are equal.
     change
-        ``change(world, move)`` makes the change of ``move.item`` from ``move.source`` to ``move.target``, in
-        all arrays. The change with source and target exchanged must undo it.
+        ``change(world, move)`` changes all arrays for the move of ``move.item`` from ``move.source`` to
+        ``move.target``. The change with source and target exchanged must undo it.
     exchanges
-        Whether a change to the target of another item sends that item to the source; ``world.holder[target]``
-        then says which item that is.
+        Whether moving to the target of another item sends that item to the source; ``world.holder[target]``
+        is then that item.
     """
 
     __hash__ = None  # type: ignore[assignment]  # it changes; hash canonical() instead
@@ -67,7 +67,7 @@ class TargetWorld:
 
     @property
     def values(self) -> Int32s:
-        """Target of each item (a view); changed only by `apply`."""
+        """The target of each item (a view), which only `apply` changes."""
         return self.arrays.target  # type: ignore[no-any-return]
 
     @property
@@ -77,19 +77,19 @@ class TargetWorld:
 
     @property
     def n_targets(self) -> int:
-        """Number of targets; as many as items unless a class says otherwise."""
+        """Number of targets; the number of items unless a class overrides it."""
         return self.n_items
 
     def allows(self, item: int, target: int) -> bool:
-        """Whether the item may go to a target that is not its own, as the world is now."""
+        """Whether the item may move to a target other than its own, in the current world."""
         return True
 
     def position(self, item: int) -> int:
-        """Where an item is, as the target of a change that would take it back."""
+        """Return the target that would take an item back to where it is now."""
         return int(self.values[item])
 
     def single_changes(self) -> list[Changes]:
-        """Return every diff of one change that the world allows as it is."""
+        """Return every diff of one change that the world currently allows."""
         return [
             self.diff_to(item, self.position(item), target)
             for item in range(len(self.values))
@@ -98,18 +98,18 @@ class TargetWorld:
         ]
 
     def choices(self) -> Program:
-        """Return the program of Gibbs steps: ``support``, see docs/own-parts.md."""
+        """Return the program of Gibbs steps, which has ``support``; see docs/own-parts.md."""
         raise InvalidArgumentError(
-            f"{type(self).__name__} does not say among which targets an item chooses: use Metropolis, or give"
-            " it a method choices() that returns Program(support=...)."
+            f"{type(self).__name__} does not list the targets among which an item can choose: use"
+            " Metropolis, or give the class a method choices() that returns Program(support=...)."
         )
 
     def program(self) -> Program:
-        """Return what changes the world in a walk."""
+        """Return the program that changes the world in a walk."""
         return Program(apply=type(self).change, name=f"a {type(self).__name__}")
 
     def frame(self, random: UInt64s, *, many: bool = False, weights: int = 0, entries: int = 0) -> Frame:
-        """Return the arrays of a walk over this very world; see `Partition.frame`."""
+        """Return the arrays of a walk over this world itself; see `Partition.frame`."""
         return make_frame(
             self.arrays,
             random,
@@ -122,11 +122,11 @@ class TargetWorld:
         )
 
     def diff_to(self, item: int, source: int, target: int) -> Changes:
-        """Return the diff that takes one item from one target to another."""
+        """Return the diff that moves one item from one target to another."""
         return Changes((Change(item, source, target),))
 
     def diff_of(self, frame: Frame) -> Changes:
-        """Return the diff that the move at hand in a frame of this world stands for."""
+        """Return the diff for the current move in a frame of this world."""
         step = frame.step[0]
         if step["changes"] == 1:
             return self.diff_to(int(step["item"]), int(step["source"]), int(step["target"]))
@@ -134,7 +134,7 @@ class TargetWorld:
         return Changes(tuple(Change(*change) for change in zip(*fields, strict=True)))
 
     def enter(self, frame: Frame, diff: Changes) -> None:
-        """Let the move at hand in a frame of this world be ``diff``, as `diff_of` would read it."""
+        """Write ``diff`` into a frame of this world as its current move; the inverse of `diff_of`."""
         step, count = frame.step, len(diff.changes)
         step["changes"], step["world"] = count, 0
         records = step if count == 1 else frame.changes[:count]
@@ -142,18 +142,18 @@ class TargetWorld:
         records["item"], records["source"], records["target"] = np.array(diff.changes).T
 
     def apply(self, diff: Changes) -> Changes:
-        """Change this world in place and return the diff that changes it back."""
+        """Change this world in place and return the diff that undoes the change."""
         for number, change in enumerate(diff.changes):
             wrong = self._fault(change)
             if wrong:
-                for made in Changes(diff.changes[:number]).inverse().changes:
-                    type(self).change(self.arrays, made)
+                for applied in Changes(diff.changes[:number]).inverse().changes:
+                    type(self).change(self.arrays, applied)
                 raise DiffError(f"{change} does not fit {self!r}: {wrong}.")
             type(self).change(self.arrays, change)
         return diff.inverse()
 
     def _fault(self, change: Change) -> str:
-        """Return what is wrong with a change, or nothing."""
+        """Return why a change does not fit, or an empty string if it does."""
         if not 0 <= change.item < len(self.values):
             return f"items run from 0 to {len(self.values) - 1}"
         if not 0 <= change.target < self.n_targets:
@@ -177,16 +177,16 @@ class TargetWorld:
         return twin
 
     def take(self, other: TargetWorld) -> None:
-        """Become equal to another world of the same layout, in the same arrays."""
+        """Become equal to another world of the same layout, in the arrays of this one."""
         for own, array in zip(self.arrays, other.arrays, strict=True):
             own[...] = array
 
     def layout_key(self) -> tuple[Any, ...]:
-        """Return what two worlds must share for one walk to go over both."""
+        """Return what two worlds must have in common so that one walk can run over both."""
         return type(self).__name__, *(array.shape for array in self.arrays)
 
     def canonical(self) -> bytes:
-        """Return a key that is equal for equal worlds and can be hashed."""
+        """Return a hashable key that is equal for equal worlds."""
         return self.values.tobytes()
 
     def __eq__(self, other: object) -> bool:
@@ -202,9 +202,9 @@ class TargetWorld:
         return html_table(title, ("item", "target"), rows, total=self.n_items)
 
 
-def whole_numbers(name: str, given: ArrayLike) -> Int64s:
-    """Return a one-dimensional array of whole numbers; refuse anything else."""
-    array = as_array(name, given)
+def whole_numbers(name: str, values: ArrayLike) -> Int64s:
+    """Return a one-dimensional array of whole numbers, or raise an error."""
+    array = as_array(name, values)
     if array.ndim != 1:
         raise ShapeError(f"{name} must be one number for each item, but has shape {array.shape}.")
     if array.dtype.kind not in "iu" and len(array):

@@ -188,5 +188,5 @@ def test_a_truth_that_does_not_fit_is_refused():
     with pytest.raises(ShapeError, match="tells of 3 items, but the world has 4"):
         decode(model, start, proposer, by="truth", truth=wrong, progress=False)
     nobody = TruthPreference([None] * 4, "b-cubed")
-    with pytest.raises(InvalidArgumentError, match="no truth to climb by"):
+    with pytest.raises(InvalidArgumentError, match="no truth to climb"):
         decode(model, start, proposer, by="truth", truth=nobody, progress=False)

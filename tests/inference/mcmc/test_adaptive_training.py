@@ -81,7 +81,7 @@ def test_the_lessons_of_all_documents_count_by_their_mean(monkeypatch):
 
 
 BAD = {
-    "no documents": (lambda: train_proposer([]), InvalidArgumentError, "give one or more documents"),
+    "no documents": (lambda: train_proposer([]), InvalidArgumentError, "no document to train on: give"),
     "documents with other features": (
         lambda: train_proposer(
             [TunedDocument(adaptive(FOUR), APART), TunedDocument(adaptive(OTHER_NAMES), APART)],
@@ -90,7 +90,7 @@ BAD = {
             progress=False,
         ),
         InvalidArgumentError,
-        "choose the same features of models built alike",
+        "choose the same features, of models with the same templates",
     ),
 }
 

@@ -202,7 +202,7 @@ BAD = {
     "types": (
         lambda: Walk(Metropolis(FOUR, adaptive(FOUR)), Partition.singletons(4, n_types=2)),
         InvalidArgumentError,
-        "mix Merge, Split and RetypeCluster in a PartitionMixture",
+        "use a PartitionMixture of Merge, Split and RetypeCluster",
     ),
     "weights for other features": (
         lambda: setattr(
@@ -211,12 +211,12 @@ BAD = {
             JumpWeights.zero(JumpFeatures(OTHER_NAMES).names),
         ),
         InvalidArgumentError,
-        "choose the same features of models built alike",
+        "choose the same features, of models with the same templates",
     ),
     "a model for features": (
         lambda: AdaptiveSplitMerge(FOUR),
         InvalidArgumentError,
-        "sees features, but Model was given",
+        "needs features, but Model was given",
     ),
 }
 

@@ -203,7 +203,7 @@ BAD = {
     "no blocks": (lambda v, m: BlockGibbs(m, []), "at least one block"),
     "a variable twice": (lambda v, m: BlockGibbs(m, [[0, 0]]), "twice"),
     "an observed variable": (lambda v, m: BlockGibbs(m, [[0, 1]]).blocks_of(v), "leave it out of the block"),
-    "a variable that is not there": (lambda v, m: BlockGibbs(m, [[99]]).blocks_of(v), "there are 6"),
+    "a variable that is not there": (lambda v, m: BlockGibbs(m, [[99]]).blocks_of(v), "there are only 6"),
     "too many settings": (lambda v, m: BlockGibbs(m, [[0, 2]], limit=8).blocks_of(v), "use smaller blocks"),
 }
 

@@ -251,7 +251,7 @@ def test_annealing_a_model_with_a_table_finds_the_best_world():
 REFUSED = {
     "restricted Gibbs": (
         lambda model: Metropolis(model, PartitionMixture([RestrictedGibbs(model, 1)])),
-        "leave it out of the mixture, or run with engine='plain'",
+        "leave it out of the mixture, or use engine='plain'",
     ),
 }
 

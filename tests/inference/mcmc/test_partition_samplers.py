@@ -172,7 +172,7 @@ BAD = {
     ),
     "two lists of candidates": (
         lambda m: PartitionMixture([RelocateToCandidate.from_pairs(4, [(0, 1)])] * 2),
-        "one RelocateToCandidate at most.*into one",
+        "only one RelocateToCandidate.*into one",
     ),
     "a world across blocks": (
         lambda m: BLOCKS.check(Partition.from_labels([0, 0, 0, 1])),

@@ -6,7 +6,7 @@ A transition kernel (`Metropolis`, `Gibbs`, `BlockGibbs`, `PartitionGibbs`, `Wor
 `RelocateToItem`, `RelocateToCandidate`, `RelocateToNew`, `Merge`, `Split`, `SplitMerge`, `RestrictedGibbs`,
 `RetypeCluster`, mixed by `PartitionMixture`. Moves for matchings, permutations and trees: `Rematch`,
 `Exchange` and `Insert`, `Reattach`; of hierarchies: `Regraft`, `RegraftToCandidate`, `Regroup`. Evaluators,
-how the gain of a step is obtained: `Exact`, `UniformSample`, `ConfidenceSample`, `PoissonMinibatch`,
+which compute the gain of a step: `Exact`, `UniformSample`, `ConfidenceSample`, `PoissonMinibatch`,
 `DelayedAcceptance`.
 """
 

@@ -1,4 +1,4 @@
-"""How a walk decides whether to go where it was proposed to go."""
+"""Acceptances: functions that decide whether a walk makes a proposed move."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from factorwise.kernels.walks.frames import make_frame
 
 @dataclass(frozen=True)
 class Acceptance:
-    """A function that decides.
+    """A function that decides whether a proposed move is made.
 
     function
-        ``function(random, move)``, or what of ``world``, ``mine``, ``random`` and ``move`` it wants to see;
-        it finds ``move.gain``, ``move.ratio`` and ``move.log_ratio``, ``move.better`` and
-        ``move.temperature``, and returns whether to go there.
+        ``function(random, move)``, or any of the arguments ``world``, ``mine``, ``random`` and ``move``. It
+        reads ``move.gain``, ``move.ratio`` and ``move.log_ratio``, ``move.better`` and ``move.temperature``,
+        and returns whether to make the move.
     """
 
     function: Callable[..., Any]
@@ -39,7 +39,7 @@ class Acceptance:
     def decides(
         self, stream: Any, proposal: Proposal, gain: float, temperature: float, better: float = 0.0
     ) -> bool:
-        """Decide one step by the function as it is written."""
+        """Decide one step by calling the function as plain Python."""
         frame = _frame()
         step = frame.step
         step["gain"], step["better"], step["temperature"], step["ratio"] = gain, better, temperature, 1.0
@@ -48,7 +48,7 @@ class Acceptance:
 
 
 def log_ratio(proposal: Proposal) -> float:
-    """Log-probability of proposing the way back less that of proposing the way there."""
+    """Return the log-probability of proposing the way back minus that of proposing the way there."""
     if proposal.log_backward == -math.inf:
         return -math.inf
     return proposal.log_backward - proposal.log_forward
@@ -71,7 +71,7 @@ ALWAYS = Acceptance(acceptances.accept_always)
 BETTER = Acceptance(acceptances.accept_better)
 """What is better by the preference, and of equally good worlds the one that scores higher."""
 
-#: Those that do not ask how likely the way back is.
+# : Acceptances that do not use the probability of the way back.
 WITHOUT_RATIO = (UNBALANCED, GREEDY, ALWAYS, BETTER)
 
 AcceptanceName = Literal["metropolis", "unbalanced", "barker", "greedy", "always", "truth"]
@@ -86,15 +86,15 @@ ACCEPTANCES: dict[str, Acceptance] = {
 """The shipped acceptances by name."""
 
 
-def as_acceptance(given: str | Acceptance | Callable[..., Any]) -> Acceptance:
+def as_acceptance(acceptance: str | Acceptance | Callable[..., Any]) -> Acceptance:
     """Return the acceptance that a name, a function or an acceptance stands for."""
-    if isinstance(given, Acceptance):
-        return given
-    if callable(given):
-        return Acceptance(given)
-    if given not in ACCEPTANCES:
+    if isinstance(acceptance, Acceptance):
+        return acceptance
+    if callable(acceptance):
+        return Acceptance(acceptance)
+    if acceptance not in ACCEPTANCES:
         raise InvalidArgumentError(
-            f"no acceptance is called {given!r}: choose from {list(ACCEPTANCES)}, or give a function of"
-            " (random, move)."
+            f"no acceptance is called {acceptance!r}: choose from {list(ACCEPTANCES)}, or give a"
+            " function of (random, move)."
         )
-    return ACCEPTANCES[given]
+    return ACCEPTANCES[acceptance]

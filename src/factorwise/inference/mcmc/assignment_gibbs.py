@@ -1,8 +1,8 @@
 """Gibbs sampling for assignments: one variable at a time, or blocks of variables jointly.
 
-A step resamples from the exact conditional distribution given everything else. With ``scan="random"`` a step
-visits one block, drawn uniformly; with ``scan="systematic"`` a step is one sweep through all blocks in order.
-Draws: the block (random scan only), then for each visit one number that picks the setting.
+A step resamples from the exact conditional distribution given everything else. With ``scan="random"``, a step
+visits one block, drawn uniformly; with ``scan="systematic"``, a step is one sweep through all blocks in
+order. A random scan draws the block; each visit then draws one number, which picks the setting.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from factorwise.world.assignment import Assignment, Relabel
 Scan = Literal["random", "systematic"]
 Block = tuple[int, ...]
 MAX_SETTINGS = 4096
-LARGE = 1 << 23  # bytes of a model from which on random visits wait for memory
+LARGE = 1 << 23  # bytes of a model above which random visits wait for memory
 
 _STAY = Step(None, 0.0, 0.0, False)
 
@@ -51,9 +51,9 @@ class Gibbs:
     """Resample one hidden variable at a time.
 
     evaluator
-        How the labels are scored: `Exact`, or from a sample of the variable's factors, one sample for all
-        labels (for `ConfidenceSample`, drawn until the widest interval over the differences of two labels is
-        narrow enough). A sample changes what the chain samples, as it does for Metropolis-Hastings.
+        How labels are scored: by `Exact`, or from a sample of the variable's factors, one sample for all
+        labels (`ConfidenceSample` draws until the widest interval over the differences of two labels is
+        narrow enough). As in Metropolis-Hastings, sampling changes the distribution of the chain.
     """
 
     model: Model
@@ -68,12 +68,12 @@ class Gibbs:
         _require_scan(self.scan)
         if not hasattr(self.evaluator, "multipliers"):
             raise InvalidArgumentError(
-                f"a Gibbs step cannot use {self.evaluator!r}, which decides between two worlds: give Exact(),"
-                " UniformSample(share) or ConfidenceSample(interval)."
+                f"a Gibbs step cannot use {self.evaluator!r}, which decides between two worlds only:"
+                " use Exact(), UniformSample(share) or ConfidenceSample(interval)."
             )
 
     def programs(self, parts: Surroundings) -> dict[str, Program]:
-        """Offer a variable all its labels; choose by score."""
+        """Return the programs that offer a variable all its labels and choose by score."""
         require_exact(self)
         if self.scan == "systematic":
             at = np.zeros(1, np.int64)
@@ -91,7 +91,7 @@ class Gibbs:
         return {"support": offered, "choose": Program(choose=choose_by_score, name="Gibbs")}
 
     def visits(self, world: Assignment) -> int:
-        """Return how many variables choose in one step."""
+        """Return how many variables one step visits."""
         return max(1, len(world.variables.movable)) if self.scan == "systematic" else 1
 
     def blocks_of(self, variables: Variables) -> list[Block]:
@@ -116,7 +116,7 @@ class BlockGibbs:
     blocks
         Flat variable numbers of each block; blocks may overlap. Variables in no block keep their labels.
     limit
-        Most settings a block may have.
+        The largest number of settings that a block may have.
     """
 
     @check_types
@@ -139,7 +139,7 @@ class BlockGibbs:
     walks_over = ("variables",)
 
     def programs(self, parts: Surroundings) -> dict[str, Program]:
-        """Draw the labels of a block, or of all blocks in order, and accept them."""
+        """Return the programs that draw the labels of a block, or of all blocks in order, and accept them."""
         variables = parts.world.variables
         blocks = [np.array(block, np.int64) for block in self.blocks_of(variables)]
         largest = max(math.prod(variables.cardinality[block].tolist()) for block in blocks)
@@ -179,7 +179,8 @@ class BlockGibbs:
     def _check(self, number: int, block: Block, variables: Variables) -> None:
         if not 0 <= min(block) <= max(block) < len(variables):
             raise InvalidArgumentError(
-                f"block {number} names variables {min(block)} to {max(block)}: there are {len(variables)}."
+                f"block {number} names variables {min(block)} to {max(block)}, but there are only"
+                f" {len(variables)} variables."
             )
         fixed = [variable for variable in block if variables.observed[variable]]
         if fixed:
@@ -189,8 +190,8 @@ class BlockGibbs:
         settings = math.prod(variables.cardinality[list(block)].tolist())
         if settings > self.limit:
             raise InvalidArgumentError(
-                f"block {number} has {len(block)} variables with {settings} joint settings, and the limit is"
-                f" {self.limit}: use smaller blocks, or raise limit= if the time is there."
+                f"block {number} has {len(block)} variables with {settings} joint settings, but the"
+                f" limit is {self.limit}: use smaller blocks, or raise limit= if you can wait."
             )
 
 
@@ -217,9 +218,9 @@ def _visit(
     temperature: float,
     sampler: FactorSampler = EXACT,
 ) -> Step:
-    """Resample one block; draws: the number that picks, what the sampler asks for.
+    """Resample one block; draws the number that picks a setting, and what the sampler draws.
 
-    The gain in the step is exact whatever the sampler, so that running scores stay true.
+    The gain in the step is exact whatever the sampler, so that running scores stay correct.
     """
     chance = stream.uniform()
     joint = estimated = joint_scores(model, world, block)
@@ -238,24 +239,24 @@ def _visit(
 
 
 def _listed(model: Model, world: Assignment, variable: int) -> list[Contributions] | None:
-    """List the variable's factors under each other label; None where the present label is forbidden."""
+    """List the variable's factors under each other label; None if the current label is forbidden."""
     present = int(world.values[variable])
-    others = (label for label in range(int(world.variables.cardinality[variable])) if label != present)
-    listed = [model.contributions(world, Relabel((variable,), (present,), (new,))) for new in others]
-    return None if any((found.gain == math.inf).any() for found in listed) else listed
+    alternatives = (label for label in range(int(world.variables.cardinality[variable])) if label != present)
+    listed = [model.contributions(world, Relabel((variable,), (present,), (new,))) for new in alternatives]
+    return None if any((contributions.gain == math.inf).any() for contributions in listed) else listed
 
 
 def _alternatives(
     listed: list[Contributions],
 ) -> tuple[NDArray[np.float64], NDArray[np.int8], NDArray[np.bool_]]:
-    return np.array([found.gain for found in listed]), listed[0].stratum, listed[0].certain
+    return np.array([contributions.gain for contributions in listed]), listed[0].stratum, listed[0].certain
 
 
 def _estimated(
     listed: list[Contributions], multiplier: NDArray[np.float64], present: int
 ) -> NDArray[np.float64]:
-    """Return the estimated score of each label, that of the present one being zero."""
-    return np.insert([found.total(multiplier) for found in listed], present, 0.0)
+    """Return the estimated score of each label relative to the current one."""
+    return np.insert([contributions.total(multiplier) for contributions in listed], present, 0.0)
 
 
 def _sweep(
@@ -282,10 +283,10 @@ def _sweep(
 
 
 def _between(block: Block, old: tuple[int, ...], new: tuple[int, ...]) -> Relabel:
-    """Return the diff between two settings of ``block``, naming only what differs."""
-    changed = [place for place in range(len(block)) if old[place] != new[place]]
+    """Return the diff between two settings of ``block``, which names only the variables that differ."""
+    changed = [k for k in range(len(block)) if old[k] != new[k]]
     return Relabel(
-        tuple(block[place] for place in changed),
-        tuple(old[place] for place in changed),
-        tuple(new[place] for place in changed),
+        tuple(block[k] for k in changed),
+        tuple(old[k] for k in changed),
+        tuple(new[k] for k in changed),
     )

@@ -1,8 +1,8 @@
-"""Every path of a random procedure, with its probability: what makes exact tests of samplers possible.
+"""Enumerate every path of a random procedure with its probability, for exact tests of samplers.
 
-A procedure that draws from a `Branches` instead of a `factorwise.rng.Stream` is run once for every outcome of
-its draws: whole numbers take each of their values in turn, and a uniform number branches at each comparison,
-since all that matters is on which side it lies.
+A procedure that draws from `Branches` instead of a `factorwise.rng.Stream` runs once for every outcome of its
+draws: whole numbers take each of their values in turn, and a uniform number branches at each comparison,
+because only the side on which it lies matters.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ Result = TypeVar("Result")
 
 
 class Branches:
-    """A stream that follows one path: given choices first, then the first of every further one."""
+    """A stream along one path: first the given choices, then the first option of every further choice."""
 
     def __init__(self, path: list[int]) -> None:
         self.path = path
         self.at = 0
         self.probability = 1.0
-        self.open: list[int] = []  # of each choice made, how many there were
+        self.open: list[int] = []  # number of options of each choice made so far
 
     def choose(self, chances: list[float]) -> int:
-        """Take the next choice of the path among some with these probabilities."""
+        """Take the next choice of the path, among options with these probabilities."""
         if self.at == len(self.path):
             self.path.append(next(k for k, chance in enumerate(chances) if chance > 0.0))
         chosen = self.path[self.at]
@@ -38,7 +38,7 @@ class Branches:
         return self.choose([1.0 / bound] * int(bound))
 
     def uniform(self) -> Any:
-        """Return a number from [0, 1) that is settled only as far as it is compared."""
+        """Return a number from [0, 1) that is determined only as far as it is compared."""
         return _Uniform(_Interval(self), 1.0, 0.0)
 
 
@@ -85,8 +85,10 @@ class _Uniform:
     def _below(self, border: float) -> bool:
         if self.scale == 0.0:
             return self.shift < border
-        place = (border - self.shift) / self.scale
-        return self.interval.is_below(place) if self.scale > 0.0 else not self.interval.is_below(place)
+        threshold = (border - self.shift) / self.scale
+        return (
+            self.interval.is_below(threshold) if self.scale > 0.0 else not self.interval.is_below(threshold)
+        )
 
     def __lt__(self, border: float) -> bool:
         return self._below(border)
@@ -100,7 +102,7 @@ class _Uniform:
 
 
 class Tap:
-    """A stream whose source can be changed, for parts that keep the stream they were made with."""
+    """A stream whose source can be replaced, for parts that keep their stream."""
 
     def __init__(self, source: Any = None) -> None:
         self.source = source
@@ -115,7 +117,7 @@ class Tap:
 
 
 def every_path(procedure: Callable[[Branches], Result]) -> Iterator[tuple[Result, float]]:
-    """Run a procedure along every path of its draws; yield what it returned and the path's probability."""
+    """Run a procedure along every path of its draws; yield each result with its probability."""
     path: list[int] = []
     while True:
         branches = Branches(path)

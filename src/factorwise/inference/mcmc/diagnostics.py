@@ -1,4 +1,4 @@
-"""Convergence of chains through ArviZ: R-hat, effective sample size, and its data structure."""
+"""Convergence diagnostics through ArviZ: R-hat, effective sample size, and ArviZ data."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def to_arviz(samples: Samples) -> Any:
-    """Return the score, the number of clusters and the watched pairs for ArviZ.
+    """Return the score, the number of clusters and the recorded pairs for ArviZ.
 
-    An ``arviz.InferenceData``; from ArviZ 1 on an ``xarray.DataTree`` with the same groups. Its variables are
-    ``score`` and, for partition worlds, ``n_clusters`` and ``together`` (0 or 1 for each pair); all ArviZ
-    functions work on them.
+    The result is an ``arviz.InferenceData``, or from ArviZ 1 on an ``xarray.DataTree`` with the same groups.
+    Its variables are ``score`` and, for partition worlds, ``n_clusters`` and ``together`` (0 or 1 for each
+    pair). All ArviZ functions work on it.
     """
     arviz = _arviz()
     posterior: dict[str, NDArray[Any]] = {"score": samples.scores}
@@ -40,8 +40,8 @@ def to_arviz(samples: Samples) -> Any:
 def to_xarray(samples: Samples) -> Any:
     """Return the draws as an ``xarray.Dataset`` over chains and draws.
 
-    Its variables are ``score``, and ``n_clusters`` and ``together`` of partition worlds or ``probability`` of
-    the labels of assignment worlds, where there are any.
+    Its variables are ``score``, ``n_clusters`` and ``together`` for partition worlds, and ``probability`` of
+    the labels for assignment worlds.
     """
     chains, draws = samples.scores.shape
     data: dict[str, Any] = {"score": (("chain", "draw"), samples.scores)}
@@ -72,10 +72,10 @@ def to_pandas(samples: Samples) -> Any:
 
 
 def r_hat(samples: Samples) -> float:
-    """Rank-normalised split R-hat of the score: near 1 where the chains agree.
+    """Return the rank-normalised split R-hat of the score, which is near 1 if the chains agree.
 
-    NaN where all scores are equal, since there is nothing to compare, and for fewer than two chains or four
-    draws; infinite where every chain stands still at a score of its own.
+    It is NaN if all scores are equal, because there is nothing to compare, and for fewer than two chains or
+    four draws. It is infinite if every chain stays at a score of its own.
 
     Implements: vehtari2021rank, by ArviZ.
     """
@@ -86,12 +86,15 @@ def r_hat(samples: Samples) -> float:
 
 
 def effective_sample_size(samples: Samples) -> float:
-    """Bulk effective sample size of the score: independent draws that would tell as much."""
+    """Return the bulk effective sample size of the score."""
     return float(_arviz().ess(np.asarray(samples.scores)))
 
 
 def pair_effective_sample_size(samples: Samples) -> NDArray[np.float64]:
-    """Effective sample size of each watched pair's co-clustering; NaN for a pair that never changed."""
+    """Return the effective sample size of each recorded pair's co-clustering.
+
+    NaN for a pair that never changed.
+    """
     arviz = _arviz()
     together = samples.together.astype(float)
     sizes = [
@@ -104,7 +107,7 @@ def pair_effective_sample_size(samples: Samples) -> NDArray[np.float64]:
 def _arviz() -> Any:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # it announces its own next major version
+            warnings.simplefilter("ignore", FutureWarning)  # ArviZ announces its next major version
             import arviz
     except ImportError as fault:
         raise MissingExtraError(

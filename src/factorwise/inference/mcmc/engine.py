@@ -1,4 +1,4 @@
-"""One chain, however it walks: stepping a plain transition kernel, or in compiled code."""
+"""One chain, run by stepping a plain transition kernel or by compiled code."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ EngineName = Literal["auto", "compiled", "plain"]
 
 
 class PlainEngineWarning(UserWarning):
-    """The walk runs in plain Python, thousands of times slower, because it has no compiled form."""
+    """The walk runs in plain Python, thousands of times slower than compiled code.
+
+    A part of it has no compiled form.
+    """
 
 
 class Engine(Protocol):
-    """One chain that owns its world."""
+    """One chain, which owns its world."""
 
     def advance(self, stream: Stream, temperature: float, steps: int) -> int:
         """Make ``steps`` steps; return how many changed the world."""
@@ -32,7 +35,7 @@ class Engine(Protocol):
 
     @property
     def view(self) -> Any:
-        """The current world itself: to look at, until the next step."""
+        """The current world itself: read it only until the next step."""
         ...
 
     @property
@@ -42,18 +45,18 @@ class Engine(Protocol):
 
 
 class PlainEngine:
-    """A chain that steps a transition kernel as it is written: the reference for the compiled ones."""
+    """A chain that calls a plain transition kernel: the reference for compiled chains."""
 
     def __init__(self, kernel: TransitionKernel, world: Any, model: Model) -> None:
         check_start(kernel, world)
         self.kernel = kernel
         self._world = world.copy()
         self.score = model.score(world)
-        self.factors_seen = 0  # by evaluators that count what they examine
+        self.factors_seen = 0  # counted by evaluators that sample factors
 
     @property
     def view(self) -> Any:
-        """The current world itself: to look at, until the next step."""
+        """The current world itself: read it only until the next step."""
         return self._world
 
     @property
@@ -62,7 +65,7 @@ class PlainEngine:
         return self._world.copy()
 
     def advance(self, stream: Stream, temperature: float, steps: int) -> int:
-        """Step and apply."""
+        """Make ``steps`` steps and apply their diffs; return how many changed the world."""
         changed = 0
         for _ in range(steps):
             step = self.kernel.step(stream, self._world, temperature)
@@ -75,26 +78,27 @@ class PlainEngine:
 
 
 def make_engine(kernel: Any, world: Any, engine: EngineName = "auto", like: Engine | None = None) -> Engine:
-    """Build the chain that ``engine`` asks for; "auto" walks compiled where there is a compiled form.
+    """Return a chain for the requested engine; "auto" uses compiled code if every part has a compiled form.
 
     like
-        A chain of the same kernel over the same items: it walks the same way, and may share its program.
+        A chain of the same kernel over the same items; the new one uses the same engine and may share its
+        program.
     """
     if not all(hasattr(kernel, name) for name in ("step", "model")):
         raise InvalidArgumentError(
             f"{type(kernel).__name__} is not a transition kernel: give Metropolis(model, proposer),"
-            " Gibbs(model), PartitionGibbs(model) or one of your own."
+            " Gibbs(model), PartitionGibbs(model) or your own transition kernel."
         )
     if not all(hasattr(world, name) for name in ("apply", "copy", "canonical")):
         raise InvalidArgumentError(
-            f"a chain starts from a world, a Partition, an Assignment or another, but a"
+            "a chain starts from a world such as a Partition or an Assignment, but a"
             f" {type(world).__name__} was given."
         )
     lacking = [name for name in getattr(kernel, "walks_over", ()) if not hasattr(world, name)]
     if lacking:
         raise InvalidArgumentError(
-            f"{type(kernel).__name__} does not walk over a {type(world).__name__}: Gibbs and BlockGibbs are"
-            " for assignments, PartitionGibbs is for partitions, WorldGibbs for other worlds."
+            f"{type(kernel).__name__} does not support a {type(world).__name__}: Gibbs and BlockGibbs"
+            " are for assignments, PartitionGibbs is for partitions, WorldGibbs for other worlds."
         )
     require(engine in ("auto", "compiled", "plain"), "engine", engine, "'auto', 'compiled' or 'plain'")
     if engine == "plain":
@@ -108,5 +112,7 @@ def make_engine(kernel: Any, world: Any, engine: EngineName = "auto", like: Engi
         except (NoCompiledFormError, TemplateError) as fault:
             if engine == "compiled":
                 raise
-            warnings.warn(f"walking in plain Python: {fault}", PlainEngineWarning, stacklevel=4)
+            warnings.warn(
+                f"walking in plain Python, which is slow: {fault}", PlainEngineWarning, stacklevel=4
+            )
     return PlainEngine(kernel, world, kernel.model)

@@ -1,7 +1,7 @@
 """The grammar of MCMC: proposal, proposer, step, transition kernel.
 
-A step decides and returns; it never changes the world it was given. The loop that asked applies the diff.
-Temperature enters through `factorwise.walks.tempered` and nowhere else.
+A step decides and returns its decision; it never changes the world it was given. The loop that called it
+applies the diff. Temperature enters only through `factorwise.walks.tempered`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from factorwise.rng import Stream
 
 
 class Proposal(NamedTuple):
-    """A diff with the log-probability of proposing it and of proposing the way back.
+    """A diff, with the log-probabilities of proposing it and of proposing the way back.
 
     A diff of None proposes to stay.
     """
@@ -37,18 +37,19 @@ class Proposer(Protocol):
 
 
 class Step(NamedTuple):
-    """What one step decided.
+    """The decision of one step.
 
     diff
-        The change that was considered; None where there was none.
+        The change that was considered; None if there was none.
     gain
         Its change of score.
     log_accept
         Log-probability with which it is accepted.
     accepted
-        Whether the loop shall apply it.
+        Whether the loop must apply it.
     examined
-        Factors that an evaluator looked at to decide; 0 where the exact gain was taken, uncounted.
+        Number of factors that an evaluator examined to decide; 0 if the exact gain was computed without
+        counting.
     """
 
     diff: Any
@@ -63,7 +64,7 @@ class TransitionKernel(Protocol):
 
     @property
     def model(self) -> Model:
-        """Whose scores it samples."""
+        """The model whose scores it samples."""
         ...
 
     def step(self, stream: Stream, world: Any, temperature: float = 1.0) -> Step:

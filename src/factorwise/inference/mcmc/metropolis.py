@@ -29,16 +29,16 @@ from factorwise.rng import Stream
 def log_acceptance(
     gain: float, proposal: Proposal, temperature: float = 1.0, correction: float = 0.0
 ) -> float:
-    r"""Log of the Metropolis-Hastings acceptance probability.
+    r"""Return the log of the Metropolis-Hastings acceptance probability.
 
     .. math:: \log\alpha = \min\{0,\; \Delta/T + \log q(w \mid w') - \log q(w' \mid w)\} + \min\{0, \Gamma/T\}
 
-    with :math:`\Delta` = ``gain``, :math:`T` = ``temperature`` and :math:`\Gamma` = ``correction``, what a
-    test in two stages found missing from an estimated gain.
-    Implements: singh2012montecarlo, Sec. 2, in log space; T is the inverse of its exponent tau.
+    with :math:`\Delta` = ``gain``, :math:`T` = ``temperature`` and :math:`\Gamma` = ``correction``, which a
+    test in two stages adds to an estimated gain. Implements: singh2012montecarlo, Sec. 2, in log space; T is
+    the inverse of its exponent tau.
     """
     if gain == math.inf:
-        return 0.0  # out of a forbidden world, whatever the way back
+        return 0.0  # a forbidden world is always left, whatever the way back
     if gain == -math.inf or proposal.log_backward == -math.inf:
         return -math.inf
     first = min(0.0, tempered(gain, temperature) + proposal.log_backward - proposal.log_forward)
@@ -48,17 +48,19 @@ def log_acceptance(
 @check_types
 @dataclass(frozen=True, slots=True)
 class Metropolis:
-    """Propose, weigh, decide: samples ``exp(score / temperature)``, if the evaluator is exact.
+    """Metropolis-Hastings: samples ``exp(score / temperature)`` if the evaluator is exact.
 
+    proposer
+        Proposes the moves.
     evaluator
-        How gains are obtained. None or "auto" leaves it to the library, which examines all factors: templates
-        that declare counts are summed from their counts when the walk is compiled, exactly.
+        How gains are computed. None or "auto" leaves it to the library, which examines all factors; in
+        compiled walks, templates that declare counts compute the exact sum from their counts.
     hastings
-        Whether the ratio of the proposal probabilities is weighed. Without it, as in the paper on sampled
-        factors, proposers must be symmetric or the chain samples something else.
+        Whether to use the ratio of the proposal probabilities. Without it, as in the paper on sampled
+        factors, proposers must be symmetric, or the chain samples another distribution.
     acceptance
-        How a step is decided: "metropolis" (the default), "barker", "greedy", "always", or a function of your
-        own (see `Acceptance`).
+        How a step is decided: "metropolis" (the default), "barker", "greedy", "always", or your own function
+        (see `Acceptance`).
     """
 
     model: Model
@@ -72,42 +74,40 @@ class Metropolis:
             object.__setattr__(self, "evaluator", Exact())
         elif not hasattr(self.evaluator, "evaluate"):
             raise InvalidArgumentError(
-                f"{self.evaluator!r} is not an evaluator: give Exact(), UniformSample(share),"
-                " ConfidenceSample(interval), PoissonMinibatch() or DelayedAcceptance(first), or 'auto'."
+                f"{self.evaluator!r} is not an evaluator: use Exact(), UniformSample(share),"
+                " ConfidenceSample(interval), PoissonMinibatch(), DelayedAcceptance(first) or 'auto'."
             )
         object.__setattr__(self, "acceptance", as_acceptance(self.acceptance))
         if not self.hastings and self.acceptance == METROPOLIS:
             object.__setattr__(self, "acceptance", UNBALANCED)
         if isinstance(self.evaluator, DelayedAcceptance) and self.acceptance not in (METROPOLIS, UNBALANCED):
             raise InvalidArgumentError(
-                "DelayedAcceptance decides in two stages, both by the rule of Metropolis and Hastings:"
-                " leave the"
-                " acceptance out."
+                "DelayedAcceptance decides in two stages, both by the Metropolis-Hastings rule: leave"
+                " the acceptance out."
             )
 
     def programs(self, parts: Surroundings) -> dict[str, Any]:
         """Return the programs of the proposer, the acceptance and, unless it is exact, the evaluator."""
         if not hasattr(self.proposer, "program"):
             raise NoCompiledFormError(
-                f"{type(self.proposer).__name__} has no program: give it a method program(parts) that returns"
-                " Program(draw=...), or run with engine='plain'."
+                f"{type(self.proposer).__name__} has no program: give it a method program(parts) that"
+                " returns Program(draw=...), or use engine='plain'."
             )
         wanted = replace(parts, ratio=self._acceptance not in WITHOUT_RATIO)
-        found = {"draw": self.proposer.program(wanted), "accept": self._acceptance.program()}
-        return found | self._evaluation(parts)
+        programs = {"draw": self.proposer.program(wanted), "accept": self._acceptance.program()}
+        return programs | self._evaluation(parts)
 
     def _evaluation(self, parts: Surroundings) -> dict[str, Any]:
-        """Return what the evaluator puts in the place of templates and acceptance."""
+        """Return the programs with which the evaluator replaces templates and acceptance."""
         if isinstance(self._evaluator, Exact):
             return {}
         if not hasattr(self._evaluator, "programs"):
             require_exact(self)
         if self.changes == "many":
             raise NoCompiledFormError(
-                f"{type(self._evaluator).__name__} samples in compiled walks for moves of one item: give"
-                " RelocateToItem, RelocateToCandidate, RelocateToCluster, RelocateToNew and"
-                " RetypeCluster, or run"
-                " with engine='plain'."
+                f"{type(self._evaluator).__name__} can sample in compiled walks only for moves of one"
+                " item: use RelocateToItem, RelocateToCandidate, RelocateToCluster, RelocateToNew and"
+                " RetypeCluster, or engine='plain'."
             )
         return self._evaluator.programs(parts, balanced=self.hastings)  # type: ignore[attr-defined, no-any-return]
 
@@ -123,12 +123,12 @@ class Metropolis:
 
     @property
     def _acceptance(self) -> Acceptance:
-        return cast(Acceptance, self.acceptance)  # settled when the kernel was made
+        return cast(Acceptance, self.acceptance)  # set by the constructor
 
     def step(self, stream: Stream, world: Any, temperature: float = 1.0) -> Step:
-        """Decide one step; draws: the proposal, what the evaluator asks for, the number that decides.
+        """Decide one step; draws the proposal, what the evaluator draws, and the number that decides.
 
-        The gain in the step is exact whatever the evaluator, so that running scores stay true.
+        The gain in the step is exact whatever the evaluator, so that running scores stay correct.
         """
         proposal = self.proposer.draw(stream, world)
         if proposal.diff is None:
@@ -140,32 +140,32 @@ class Metropolis:
             accepted = self._acceptance.decides(stream, weighed, gain, temperature)
             return Step(proposal.diff, gain, log_accept, accepted)
         listed = self.model.contributions(world, proposal.diff, bounds=self._evaluator.needs_bounds)
-        found = self._evaluator.evaluate(stream, listed, temperature)
-        log_accept = first = log_acceptance(found.gain, weighed, temperature)
-        examined = found.examined
-        if found.correction is None:
-            accepted = self._acceptance.decides(stream, weighed, found.gain, temperature)
+        estimate = self._evaluator.evaluate(stream, listed, temperature)
+        log_accept = first = log_acceptance(estimate.gain, weighed, temperature)
+        examined = estimate.examined
+        if estimate.correction is None:
+            accepted = self._acceptance.decides(stream, weighed, estimate.gain, temperature)
             return Step(proposal.diff, listed.total(), log_accept, accepted, examined)
         chance = stream.uniform()  # one number serves both stages
         if chance < math.exp(first):
-            log_accept = log_acceptance(found.gain, weighed, temperature, found.correction)
+            log_accept = log_acceptance(estimate.gain, weighed, temperature, estimate.correction)
             examined = len(listed)
         accepted = chance < math.exp(log_accept)
         return Step(proposal.diff, listed.total(), log_accept, accepted, examined)
 
     @property
     def _evaluator(self) -> Evaluator:
-        return cast(Evaluator, self.evaluator)  # settled when the kernel was made
+        return cast(Evaluator, self.evaluator)  # set by the constructor
 
     def _weighed(self, proposal: Proposal) -> Proposal:
         return proposal if self.hastings else Proposal(proposal.diff, 0.0, 0.0)
 
 
 def require_exact(kernel: Any) -> None:
-    """Refuse, for a walk that has the exact acceptance compiled in, a kernel that asks for another."""
+    """Refuse a kernel with an evaluator or acceptance that this compiled walk does not have."""
     evaluator = getattr(kernel, "evaluator", EXACT)
     if not isinstance(evaluator, Exact):
         raise NoCompiledFormError(
-            f"{type(evaluator).__name__} has no compiled form in this walk: run with engine='plain', or with"
+            f"{type(evaluator).__name__} has no compiled form in this walk: use engine='plain' or"
             " evaluator=Exact()."
         )

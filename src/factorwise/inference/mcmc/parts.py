@@ -1,7 +1,7 @@
-"""Parts of a walk: what the shipped ones and a user's own have in common.
+"""Parts of a walk: what shipped and custom parts have in common.
 
-A part that has a method ``program(parts)`` can walk compiled. Its functions also run as they are:
-`ProgramProposer` gives a proposer ``draw`` and ``support`` by them.
+A part with a method ``program(parts)`` can walk compiled. Its functions also run as plain Python:
+`ProgramProposer` uses them to give a proposer ``draw`` and ``support``.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from factorwise.world.kinds import check_kind
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a part may want to know of the walk that it is to be a part of.
+    """What a part may need to know of the walk to which it belongs.
 
     world
-        The world that the walk starts from.
+        The world from which the walk starts.
     model
-        Whose scores are walked by; None where nobody knows.
+        The model of the walk; None if it is unknown.
     templates
         The programs of the model's templates.
     weights
-        The weights that they score with.
+        The weights with which they score.
     learning
-        Whether the weights may change between any two steps, so that gains are taken from gradients.
+        Whether the weights may change between any two steps, so that gains are computed from gradients.
     ratio
-        Whether anybody asks how likely the way back is.
+        Whether any part uses the probability of the way back.
     first
-        Of worlds side by side, the number of the first kind of changes of ``world``.
+        In a joint world, the number of the first kind of changes of ``world``.
     """
 
     world: Any
@@ -51,27 +51,30 @@ class Surroundings:
 
 
 class ProgramProposer:
-    """A proposer that is a program: ``draw`` and ``support`` run its functions as they are written."""
+    """A proposer defined by a program, whose functions ``draw`` and ``support`` run as plain Python."""
 
-    #: How many changes a move may have: "one", "many", or the largest number.
+    # : How many changes a move may have: "one", "many", or the largest number.
     changes: str | int = "one"
-    #: The kinds of worlds that it is for; none for any.
+    # : The kinds of worlds that it supports; empty for any.
     worlds: ClassVar[tuple[type[Any], ...]] = ()
 
     def check(self, world: Any) -> None:
-        """Refuse a world that the proposer was not made for."""
+        """Refuse a world that the proposer does not fit."""
         check_kind(self, world)
 
     def program(self, parts: Surroundings) -> Program:
         """Return the program, with a function ``draw``, for worlds like that of the surroundings."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what its program is")
+        raise NotImplementedError(f"{type(self).__name__} does not define its program")
 
     def draw(self, stream: Any, world: Any) -> Proposal:
-        """Draw one proposal; its forward log-probability counts as 0, and the way back has the log-ratio."""
+        """Draw one proposal.
+
+        Its forward log-probability is 0, and its backward log-probability is the log-ratio.
+        """
         return self._drawing(world, stream)()
 
     def _drawing(self, world: Any, stream: Any) -> Callable[[], Proposal]:
-        """Return what draws from ``stream``, in ``world`` as it is at each time."""
+        """Return a function that draws from ``stream`` in the current state of ``world``."""
         check_kind(self, world)
         frame = world.frame(np.zeros(2, np.uint64), many=self.changes not in ("one", 1))
         drawn = Interpreted(self.program(self._surroundings(world)), frame, stream).entry("draw")
@@ -91,7 +94,7 @@ class ProgramProposer:
         return Surroundings(world)
 
     def support(self, world: Any) -> Iterator[Proposal]:
-        """Enumerate all proposals and the chance to stay; a world more than once if its ratios differ."""
+        """Enumerate all proposals and the chance to stay; a world is listed once per different ratio."""
         scratch, tap = world.copy(), Tap()
         drawing = self._drawing(scratch, tap)
 
@@ -100,20 +103,20 @@ class ProgramProposer:
             tap.source = branches
             return drawing()
 
-        found: dict[Any, list[Any]] = {}
+        proposals: dict[Any, list[Any]] = {}
         stay = 0.0
         for proposal, probability in every_path(draw):
             if proposal.diff is None:
                 stay += probability
                 continue
-            known = found.setdefault((proposal.diff, round(proposal.log_backward, 9)), [proposal, 0.0])
+            known = proposals.setdefault((proposal.diff, round(proposal.log_backward, 9)), [proposal, 0.0])
             known[1] += probability
         merged: dict[Any, list[Any]] = {}
-        for (diff, ratio), (proposal, probability) in found.items():
+        for (diff, ratio), (proposal, probability) in proposals.items():
             known = merged.setdefault((world.after(diff).canonical(), ratio), [proposal, 0.0])
             known[1] += probability
         for proposal, probability in merged.values():
-            if probability == 0.0:  # too small for a number
+            if probability == 0.0:  # underflow
                 continue
             forward = math.log(probability)
             yield Proposal(proposal.diff, forward, forward + proposal.log_backward)

@@ -1,7 +1,4 @@
-"""Parts without programs, as interpreted walks call them.
-
-Models, proposers and worlds by their own methods.
-"""
+"""Call parts without programs by their Python methods, for interpreted walks."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from factorwise.model.model import Model
 
 
 def plain_templates(model: Model, world: Any) -> list[Program]:
-    """Return one program for all templates of a model, by ``model.gain`` of the diffs of ``world``."""
+    """Return one program for all templates of a model, which calls ``model.gain`` on diffs."""
 
     def gains(move: Any, choice: Any) -> None:
         for k in range(move.choices):

@@ -1,9 +1,9 @@
-"""Running chains: several at a time, thinned, with what they saw; and annealing for a best world.
+"""Run chains: several at a time, thinned, with records of their draws; and anneal for a best world.
 
 A chain is a pure function of its start, the seed and its number, so the result does not depend on how many
-threads share the work. Every chain walks the same legs (stretches of burn-in, draws) and the threads take
-turns with the chains, so none is far ahead; Ctrl-C ends all of them after the same leg and returns what there
-is.
+threads share the work. Every chain runs the same legs (stretches of burn-in, draws), and the threads take
+turns with the chains, so that none is far ahead. Ctrl-C ends all of them after the same leg and returns the
+draws so far.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ from factorwise.validation import as_array, check_count, check_number
 from factorwise.views import html_table
 
 PROGRESS_AFTER = 2.0  # seconds: short runs show no bar
-SLICE = 1_000  # steps of a leg of burn-in: between two looks at the clock and at Ctrl-C
+SLICE = 1_000  # steps of a leg of burn-in, after which the clock and Ctrl-C are checked
 STINT = 0.1  # seconds that a thread stays with one chain while others wait
-HEED = 0.2  # seconds after which Ctrl-C is heeded at the latest
+HEED = 0.2  # seconds within which Ctrl-C takes effect
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Samples:
-    """What the chains saw.
+    """The draws of the chains.
 
     scores : float64[chains, draws]
     accepted : float64[chains]
-        Share of the steps that changed the world, burn-in included.
+        Share of the steps that changed the world, including burn-in.
     best, best_score
-        The world of highest score among all draws.
+        The world with the highest score among all draws.
     last
-        The world in which each chain stands.
+        The current world of each chain.
     interrupted
-        Whether Ctrl-C cut the run short; every chain then has the same, smaller, number of draws.
+        Whether Ctrl-C ended the run early; every chain then has the same, smaller, number of draws.
     pairs : int64[pairs, 2]
-        The pairs that were asked for, of partition worlds.
+        For partition worlds: the pairs that were requested.
     together : bool[chains, draws, pairs]
         Whether each of them was in one cluster.
     n_clusters : int64[chains, draws]
-        Of partition worlds; empty otherwise.
+        For partition worlds; empty otherwise.
     label_counts : int64[chains, variables, labels]
-        How often each variable had each label, of assignment worlds, or each item each target; empty for
-        partition worlds. Of worlds side by side, the rows of one follow those of the one before.
+        How often each variable had each label, for assignment worlds, or each item each target; empty for
+        partition worlds. For joint worlds, the rows of the worlds follow each other.
     """
 
     scores: NDArray[np.float64]
@@ -85,26 +85,26 @@ class Samples:
 
     @property
     def n_draws(self) -> int:
-        """Draws of each chain."""
+        """Number of draws of each chain."""
         return int(self.scores.shape[1])
 
     def co_clustering(self) -> NDArray[np.float64]:
-        """Probability that the two items of each pair are in one cluster: float64[pairs]."""
+        """Return the probability that the two items of each pair are in one cluster: float64[pairs]."""
         if self.together.shape[2] == 0:
-            raise InvalidArgumentError("no pairs were watched: give sample(..., pairs=[(0, 1), ...]).")
+            raise InvalidArgumentError("no pairs were recorded: use sample(..., pairs=[(0, 1), ...]).")
         return np.asarray(self.together.mean(axis=(0, 1)))
 
     def label_marginals(self) -> NDArray[np.float64]:
-        """Probability of each label of each variable, or target of each item: float64[variables, labels]."""
+        """Return label (or target) probabilities of each variable (or item): float64[variables, labels]."""
         if self.label_counts.shape[1] == 0:
-            raise InvalidArgumentError("partition worlds have no labels: ask for co_clustering().")
+            raise InvalidArgumentError("partition worlds have no labels: use co_clustering().")
         total = self.label_counts.sum(axis=0)
         return np.asarray(total / total.sum(axis=1, keepdims=True))
 
 
 @dataclass(slots=True)
 class _Chain:
-    """One chain at work and what it has recorded."""
+    """One running chain and its records."""
 
     engine: Engine
     stream: Stream
@@ -132,15 +132,15 @@ class _Chain:
 
 
 class _Recorder:
-    """What is noted of each draw besides the score, by kind of world."""
+    """Records of each draw besides the score, by kind of world."""
 
     def __init__(self, world: Any, pairs: NDArray[np.int64]) -> None:
         self.pairs = pairs
         self.together: list[NDArray[np.bool_]] = []
         self.n_clusters: list[int] = []
         worlds = getattr(world, "parts", {"": world})
-        self.clustered = [name for name, one in worlds.items() if hasattr(one, "n_clusters")][:1]
-        labeled = (name for name, one in worlds.items() if hasattr(one, "n_targets"))
+        self.clustered = [name for name, part in worlds.items() if hasattr(part, "n_clusters")][:1]
+        labeled = (name for name, part in worlds.items() if hasattr(part, "n_targets"))
         self.labeled = [name for name in labeled if not hasattr(worlds[name], "n_clusters")]
         rows = sum(len(worlds[name].values) for name in self.labeled)
         most = max((worlds[name].n_targets for name in self.labeled), default=0)
@@ -177,15 +177,25 @@ def sample(
     """Draw from ``exp(score / temperature)`` with several independent chains.
 
     kernel
-        How a step is made, with the model it is made for.
+        The transition kernel, which has the model.
     world
-        Where every chain starts.
+        The world from which every chain starts.
     draws, thin, burn_in
-        Each chain makes ``burn_in`` steps, then ``draws`` times ``thin`` steps, noting the world after each.
+        Each chain makes ``burn_in`` steps, then ``draws`` times ``thin`` steps, and records the world after
+        each ``thin`` steps.
     chains, threads
-        The result is the same for any number of threads; by default there are as many as processors.
+        Number of chains and of threads. The result does not depend on the threads; by default there is one
+        per processor.
+    seed
+        A whole number, or a NumPy ``Generator``.
+    temperature
+        The temperature, 1 for the model's own distribution.
     pairs
-        Pairs of items of a partition world whose co-clustering is to be noted.
+        Pairs of items of a partition world whose co-clustering is recorded.
+    engine
+        "auto" (the default), "compiled" or "plain".
+    progress
+        Whether to show a progress bar.
     """
     check_count("draws", draws)
     check_count("thin", thin)
@@ -209,14 +219,14 @@ def sample(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Annealed:
-    """The outcome of an annealing.
+    """The result of annealing.
 
     best, best_score
-        The best world of all that were looked at (after each stretch between two temperatures).
+        The best world among those after each stretch between two temperatures.
     trace : float64[chains, looks]
         Score after each stretch.
     interrupted
-        Whether Ctrl-C cut it short.
+        Whether Ctrl-C ended it early.
     """
 
     best: Any
@@ -243,22 +253,25 @@ def anneal(
     engine: EngineName = "auto",
     progress: bool = True,
 ) -> Annealed:
-    """Search for a world of highest score by simulated annealing.
+    """Search for a world with the highest score by simulated annealing.
 
+    steps
+        Number of steps of each chain.
     schedule
         Temperatures; by default geometric from 2 to 0.02.
     looks
-        The temperature changes, and the world is compared with the best so far, this many times.
+        How often the temperature changes and the world is compared with the best so far.
 
-    Implements: singh2012montecarlo, Sec. 2 (MAP by a cooling schedule).
+    The other arguments are those of `sample`. Implements: singh2012montecarlo, Sec. 2 (MAP by a cooling
+    schedule).
     """
     check_count("steps", steps)
     check_count("looks", looks)
     cooling = Geometric() if schedule is None else schedule
     if not hasattr(cooling, "temperature"):
         raise InvalidArgumentError(
-            f"{schedule!r} is no schedule: give one such as Geometric(start=2.0, end=0.02), or an object with"
-            " temperature(done)."
+            f"{schedule!r} is not a schedule: give one such as Geometric(start=2.0, end=0.02), or an"
+            " object with temperature(done)."
         )
     ends = np.linspace(0, steps, min(looks, steps) + 1).astype(int).tolist()
     crew = _start(kernel, world, chains, threads, seed, engine, np.zeros((0, 2), np.int64))
@@ -279,24 +292,24 @@ def anneal(
 
 
 def _checked_pairs(pairs: ArrayLike, world: Any) -> NDArray[np.int64]:
-    given = as_array("pairs", pairs)
-    if given.size == 0:
+    array = as_array("pairs", pairs)
+    if array.size == 0:
         return np.zeros((0, 2), np.int64)
     worlds = list(getattr(world, "parts", {"": world}).values())
-    world = next((one for one in worlds if hasattr(one, "n_clusters")), None)
+    world = next((candidate for candidate in worlds if hasattr(candidate, "n_clusters")), None)
     if world is None:
-        raise InvalidArgumentError("pairs can be watched in partition worlds only: leave pairs out.")
-    if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
+        raise InvalidArgumentError("pairs can be recorded in partition worlds only: leave pairs out.")
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise ShapeError(
-            f"pairs must be whole numbers of shape (pairs, 2), but have shape {given.shape} and dtype"
-            f" {given.dtype}: give [(0, 1), ...]."
+            f"pairs must be whole numbers of shape (pairs, 2), but have shape {array.shape} and dtype"
+            f" {array.dtype}: give [(0, 1), ...]."
         )
-    outside = given[((given < 0) | (given >= world.n_items)).any(axis=1)]
+    outside = array[((array < 0) | (array >= world.n_items)).any(axis=1)]
     if len(outside):
         raise InvalidArgumentError(
             f"pairs must name items 0 to {world.n_items - 1}, but {tuple(outside[0].tolist())} is among them."
         )
-    return given.astype(np.int64)
+    return array.astype(np.int64)
 
 
 def _start(
@@ -310,7 +323,7 @@ def _start(
 ) -> list[_Chain]:
     check_count("chains", chains)
     require(threads is None or threads >= 1, "threads", threads, "at least 1, or None for all processors")
-    # one draw, so that a Generator or a Stream is advanced alike for any number of chains
+    # one draw, so that a Generator or a Stream advances equally for any number of chains
     root = as_stream(seed).bits()
     crew: list[_Chain] = []
     for number in range(chains):
@@ -328,15 +341,15 @@ def _work(
     threads: int | None,
     progress: bool,
 ) -> bool:
-    """Let every chain walk its legs, in threads; return whether Ctrl-C came.
+    """Let every chain run its legs, in threads; return whether Ctrl-C was pressed.
 
     walk
-        Walks one leg of a chain and returns how many steps that was.
+        Runs one leg of a chain and returns its number of steps.
     """
     workers = min(threads or os.cpu_count() or 1, len(crew))
     lock = threading.Lock()
     waiting = deque(crew)
-    begin = threading.Event()  # set when `turns` has all: Ctrl-C could find a thread that it does not know of
+    begin = threading.Event()  # set when `turns` is complete: Ctrl-C could otherwise miss a thread
     last = legs
     interrupted = False
     hidden = None if progress else True
@@ -346,7 +359,7 @@ def _work(
     ):
 
         def next_leg(chain: _Chain) -> int | None:
-            with lock:  # so that Ctrl-C finds out how far the chains are going to be
+            with lock:  # so that Ctrl-C sees how far the chains will go
                 if chain.legs >= last:
                     return None
                 chain.legs += 1
@@ -364,7 +377,7 @@ def _work(
             while waiting:
                 try:
                     chain = waiting.popleft()
-                except IndexError:  # another thread was quicker: it has a chain, there is none for this one
+                except IndexError:  # another thread was quicker and has the last chain
                     return
                 end = perf_counter() + STINT
                 while (leg := next_leg(chain)) is not None:
@@ -395,12 +408,13 @@ def _work(
 def _wait(turns: Sequence[Future[None]]) -> None:
     """Wait until all have ended or one has failed.
 
-    A bit at a time: a Ctrl-C that comes just as the thread goes to sleep is heeded only when it wakes.
+    It waits for short times only, because a Ctrl-C that arrives while the thread falls asleep takes effect
+    when it wakes.
     """
     failed, running = False, True
     while running and not failed:
-        done, others = wait(turns, timeout=HEED, return_when=FIRST_EXCEPTION)
-        failed, running = any(turn.exception() for turn in done), bool(others)
+        done, pending = wait(turns, timeout=HEED, return_when=FIRST_EXCEPTION)
+        failed, running = any(turn.exception() for turn in done), bool(pending)
 
 
 def _samples(crew: list[_Chain], pairs: NDArray[np.int64], interrupted: bool) -> Samples:
@@ -408,8 +422,10 @@ def _samples(crew: list[_Chain], pairs: NDArray[np.int64], interrupted: bool) ->
     if draws == 0:
         raise KeyboardInterrupt  # stopped before the first draw: there is nothing to return
     best = max(crew, key=lambda chain: chain.best_score)
-    notes = [chain.recorder for chain in crew]
-    together = [np.reshape(note.together, (draws, len(pairs))) for note in notes if note.clustered]
+    recorders = [chain.recorder for chain in crew]
+    together = [
+        np.reshape(recorder.together, (draws, len(pairs))) for recorder in recorders if recorder.clustered
+    ]
     return Samples(
         scores=np.array([chain.scores for chain in crew]),
         accepted=np.array([chain.changed / max(chain.steps, 1) for chain in crew]),
@@ -419,6 +435,6 @@ def _samples(crew: list[_Chain], pairs: NDArray[np.int64], interrupted: bool) ->
         interrupted=interrupted,
         pairs=pairs,
         together=np.array(together, dtype=bool) if together else np.zeros((len(crew), 0, 0), bool),
-        n_clusters=np.array([note.n_clusters for note in notes], dtype=np.int64),
-        label_counts=np.array([note.label_counts for note in notes]),
+        n_clusters=np.array([recorder.n_clusters for recorder in recorders], dtype=np.int64),
+        label_counts=np.array([recorder.label_counts for recorder in recorders]),
     )

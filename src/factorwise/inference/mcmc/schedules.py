@@ -1,4 +1,4 @@
-"""Temperatures for annealing: functions of the share of the walk that is done."""
+"""Temperatures for annealing, as functions of the share of the walk that is done."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Constant:
         check_number("temperature", self.value, above=0)
 
     def temperature(self, done: float) -> float:
-        """Return the one temperature."""
+        """Return the temperature."""
         return self.value
 
 
 @dataclass(frozen=True, slots=True)
 class _Falling:
-    """From ``start`` down to ``end``."""
+    """Falls from ``start`` to ``end``."""
 
     start: float = 2.0
     end: float = 0.02
@@ -48,7 +48,7 @@ class _Falling:
 @check_types
 @dataclass(frozen=True, slots=True)
 class Geometric(_Falling):
-    """From ``start`` down to ``end``, by the same factor in equal stretches."""
+    """Falls from ``start`` to ``end`` by the same factor in equal stretches."""
 
     def temperature(self, done: float) -> float:
         """Return ``start * (end / start) ** done``."""
@@ -58,8 +58,8 @@ class Geometric(_Falling):
 @check_types
 @dataclass(frozen=True, slots=True)
 class Linear(_Falling):
-    """From ``start`` down to ``end``, by the same difference in equal stretches."""
+    """Falls from ``start`` to ``end`` by the same difference in equal stretches."""
 
     def temperature(self, done: float) -> float:
-        """Return the point between the two."""
+        """Return the temperature between the two."""
         return self.start + (self.end - self.start) * done

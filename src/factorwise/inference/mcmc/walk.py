@@ -1,6 +1,6 @@
 """A chain over worlds of any kind, with any parts that have programs.
 
-Compiled, or interpreted with the same trace.
+It runs compiled, or interpreted with the same trace.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ class Walk:
     """One chain, on a copy of the world it starts from.
 
     kernel
-        The transition kernel: it names the model and the programs of its parts, by role.
+        The transition kernel, which has the model and the programs of its parts, by role.
     weights : float64[weights]
-        What the templates score with; a copy of the model's by default. A rule that learns changes them in
-        place.
+        The weights with which the templates score; a copy of the model's by default. An update rule changes
+        them in place.
     learning
-        Take gains from gradients, so that weights may change between any two steps.
+        Compute gains from gradients, so that weights may change between any two steps.
     clock, journal
-        Counts of all walks that learn with one rule, and how many moves an episode has that are taken back
-        after it: see `factorwise.kernels.walks.loops.Walk`.
+        Counts of all walks that learn with one rule, and how many moves an episode has that are undone after
+        it: see `factorwise.kernels.walks.loops.Walk`.
     interpreted
-        Run the same functions, and the loop itself, as they are written: ten thousand steps a second at most.
-        A stream in place of True is what all draws come from.
+        Run the functions and the loop as plain Python: ten thousand steps a second at most. A stream instead
+        of True is the source of all draws.
     roles
         Programs of further parts: a preference (``judge``), a rule (``update``, ``kept``, ``episode``).
 
     factors_seen
-        Factors that the steps so far have looked at, by templates that count them.
+        Number of factors that the steps so far have examined, for templates that count them.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class Walk:
     ) -> None:
         if not hasattr(kernel, "programs"):
             raise NoCompiledFormError(
-                f"{type(kernel).__name__} has no compiled form: give it a method programs(parts) that returns"
-                " the programs of its parts by role, or run with engine='plain'."
+                f"{type(kernel).__name__} has no compiled form: give it a method programs(parts) that"
+                " returns the programs of its parts by role, or use engine='plain'."
             )
         model: Model = kernel.model
         check_start(kernel, world)
@@ -79,15 +79,15 @@ class Walk:
             lacking = [p.name for p in programs.templates if not {"gain", "gains"} & p.roles]
             gradients, given = False, list(programs.templates)
             own = kernel.programs(Surroundings(self._world, model, given, self.weights))
-        templates = own.pop("templates", given)  # an evaluator may put others in their place
+        templates = own.pop("templates", given)  # an evaluator may replace them
         if learning and templates is not given:
             raise NoCompiledFormError(
                 f"learning from {type(kernel.evaluator).__name__} has no compiled form: use engine='plain'."
             )
         if lacking and "support" in own:
             raise NoCompiledFormError(
-                f"{lacking[0]} say how statistics change and not what a choice gains, so no Gibbs step can be"
-                " compiled with them: use Metropolis, or run with engine='plain'."
+                f"{lacking[0]} compute changes of statistics but not gains of choices, so no Gibbs step"
+                " can be compiled with them: use Metropolis or engine='plain'."
             )
         many = len(self._world.frame(np.zeros(2, np.uint64), many=True).changes)
         changes = {"one": 1, "many": many}.get(kernel.changes, kernel.changes)
@@ -116,7 +116,7 @@ class Walk:
 
     @property
     def score(self) -> float:
-        """Score of the current world: found out when first asked for, then by adding up gains."""
+        """Score of the current world, computed when it is first needed and then updated by gains."""
         gained = float(self.parts.walk.score[0])
         if not math.isfinite(gained):  # a forbidden world was left
             self.parts.walk.score[0], gained, self._start = 0.0, 0.0, None
@@ -126,12 +126,12 @@ class Walk:
 
     @property
     def factors_seen(self) -> int:
-        """Factors looked at so far."""
+        """Number of factors examined so far."""
         return int(self.frame.step["factors"][0])
 
     @property
     def view(self) -> Any:
-        """The current world itself: to look at, until the next step."""
+        """The current world itself: read it only until the next step."""
         return self._world
 
     @property
@@ -140,12 +140,11 @@ class Walk:
         return self._world.copy()
 
     def reset(self, world: Any) -> None:
-        """Stand in a copy of ``world``."""
+        """Set the current world to a copy of ``world``."""
         if world.layout_key() != self._world.layout_key():
             raise ShapeError(
-                f"the walk is over {self._world!r}, but the world it shall stand in is {world!r}: give a"
-                " world of"
-                " the same items and types."
+                f"the walk is over {self._world!r}, but it was to be reset to {world!r}: give a world"
+                " of the same items and types."
             )
         self._world.take(world)
         self.parts.walk.score[0] = 0.0
@@ -168,12 +167,12 @@ class Walk:
         overflow = int(self.frame.step["overflow"][0])
         if overflow == 2:
             raise TemplateError(
-                "touched of a DynamicTemplate claimed more keys than max_touched: raise max_touched."
+                "touched of a DynamicTemplate returned more keys than max_touched: raise max_touched."
             )
         if overflow:
             raise InvalidArgumentError(
-                "a template's gradient did not fit its list: declare how many entries that of one change may"
-                " have, Program(gradient=..., entries=...)."
+                "a template's gradient did not fit its list: declare how many entries the gradient of"
+                " one change may have, with Program(gradient=..., entries=...)."
             )
         changed = int(self.parts.walk.tally[ACCEPTED]) - before
         if changed and getattr(self.kernel, "estimates", False):  # the gains are not those of the score
@@ -182,17 +181,17 @@ class Walk:
 
 
 def _groups(kernel: Any, world: Any) -> NDArray[np.int32] | None:
-    """Return numbers such that only items of one number can come together.
+    """Return group numbers, such that only items of one group can come together.
 
-    None where any two may, or no template asks.
+    None if any two items may, or if no template uses groups.
     """
     proposer: Any = getattr(kernel, "proposer", None)
-    asked = any(getattr(template, "asks_for_groups", False) for template in kernel.model.templates)
-    return proposer.groups(world) if asked and hasattr(proposer, "groups") else None
+    uses_groups = any(getattr(template, "asks_for_groups", False) for template in kernel.model.templates)
+    return proposer.groups(world) if uses_groups and hasattr(proposer, "groups") else None
 
 
 def _has_gain(program: Program) -> bool:
-    """Whether the gain of a move is best asked for, and not taken from a gradient."""
+    """Whether the gain of a move is computed directly rather than from the gradient."""
     return "gain" in program.roles or ("gains" in program.roles and "gradient" not in program.roles)
 
 

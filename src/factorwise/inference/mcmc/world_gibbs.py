@@ -1,4 +1,4 @@
-"""Gibbs sampling over worlds of any kind that offer choices: one item chooses given all the others."""
+"""Gibbs sampling over worlds of any kind that offer choices: one item chooses given all others."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class WorldGibbs:
     walks_over = ("choices",)
 
     def programs(self, parts: Surroundings) -> dict[str, Program]:
-        """Offer what the world offers; choose by score."""
+        """Return the programs that offer what the world offers, and choose by score."""
         return {"support": parts.world.choices(), "choose": Program(choose=choose_by_score, name="Gibbs")}
 
     def step(self, stream: Stream, world: Any, temperature: float = 1.0) -> Step:
-        """Decide one step; draws: the item, then the number that picks its target."""
+        """Decide one step; draws the item, then the number that picks its target."""
         frame = world.frame(np.zeros(2, np.uint64))
         if np.isnan(Interpreted(world.choices(), frame, stream).entry("support")(0)):
             return Step(None, 0.0, 0.0, False)
@@ -54,6 +54,6 @@ class WorldGibbs:
 @check_types
 @dataclass(frozen=True)
 class PartitionGibbs(WorldGibbs):
-    """Draw a random item, then its place among all clusters and a cluster of its own of each type."""
+    """Draw a random item, then its cluster among all clusters and a new one of each type."""
 
     walks_over = ("n_clusters",)

@@ -1,1 +1,1 @@
-"""Templates over clusterings, and the program of a model made of them."""
+"""Templates over clusterings, and the program of a model that consists of them."""

@@ -1,6 +1,6 @@
-"""Templates over whole clusters, made of a user's function of the members.
+"""Templates over whole clusters, whose statistics are a function of all members.
 
-A transfer replaces two clusters by two others; no other cluster is touched.
+A transfer replaces two clusters by two others and touches no other cluster.
 """
 
 from __future__ import annotations
@@ -25,16 +25,19 @@ from factorwise.world.partition import Partition
 
 
 class WholeClusterTemplate(PartitionTemplate):
-    """A factor for every cluster, whose statistics are those that `of` finds."""
+    """A factor for every cluster, whose statistics the method `of` computes."""
 
     examined = "whole"
 
     def of(self, items: Items, cluster_type: int = 0) -> Float64s:
-        """Return the statistics of one cluster; an empty one has none."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what the statistics of a cluster are")
+        """Return the statistics of one cluster; an empty cluster has none."""
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define the statistics of a cluster: override the method"
+            " of(items, cluster_type)"
+        )
 
     def difference(self, world: Partition, diff: PartitionDiff) -> SparseVector:
-        """Two clusters after minus two clusters before."""
+        """Return the statistics of the two clusters after the diff minus those of the two before it."""
         if isinstance(diff, Retype):
             members = world.members(diff.cluster)
             return SparseVector.from_dense(self.of(members, diff.new) - self.of(members, diff.old))
@@ -48,17 +51,17 @@ class WholeClusterTemplate(PartitionTemplate):
     def contributions(
         self, world: Partition, diff: PartitionDiff, weights: Float64s, *, bounds: bool = False
     ) -> Contributions:
-        """Examine the factors of the two clusters together and always: a diff touches few of them."""
+        """List the two touched clusters as one factor that is always examined."""
         return Contributions.whole(self, world, diff, weights)
 
 
 class ClusterTemplate(WholeClusterTemplate):
-    """A factor for every cluster.
+    """A factor for every cluster, whose statistics a user's function computes.
 
     function
-        ``function(cluster)`` where each field is an attribute holding the members' values as an array
-        (members in rows), beside ``cluster.size`` and ``cluster.type``; returns a tuple of numbers or truth
-        values that must not depend on the order of the members.
+        ``function(cluster)`` gets the cluster with each field as an attribute, which has the members' values
+        as an array (members in rows), and with ``cluster.size`` and ``cluster.type``. It returns a tuple of
+        numbers or truth values that must not depend on the order of the members.
     """
 
     @check_types
@@ -76,11 +79,11 @@ class ClusterTemplate(WholeClusterTemplate):
         self.of(np.arange(1, dtype=np.int32), 0)
 
     def restrict_to(self, items: Int64s) -> Self:
-        """Return the template of some items."""
+        """Return the template for some of the items."""
         return copy_with(self, fields=self.fields.restrict_to(items)) if self.needs_fields else self
 
     def add_to(self, program: PartitionProgram, offset: int) -> None:
-        """Take part in a compiled program, with weights from ``offset`` on."""
+        """Add the template to a compiled program; its weights begin at ``offset``."""
         if self.needs_fields:
             program.check_items(self.name, self.fields.n_items)
         source = source_of(self.function)
@@ -88,19 +91,19 @@ class ClusterTemplate(WholeClusterTemplate):
         program.add_clusters(ClusterTerm(source, columns, self.size), offset, self)
 
     def of(self, items: Items, cluster_type: int = 0) -> Float64s:
-        """Return the statistics of one cluster; an empty one has none."""
+        """Return the statistics of one cluster; an empty cluster has none."""
         if len(items) == 0:
             return np.zeros(self.size)
         chosen = items if self.needs_fields else np.zeros(len(items), np.int32)
         return self.statistics_of(self.fields.cluster(chosen, cluster_type))
 
     def statistics_of(self, cluster: Any) -> Float64s:
-        """Return what the function says of a cluster: its fields as attributes, ``size`` and ``type``."""
-        given = f"a cluster of {cluster.size}"
-        return np.array(self._checked(self._answer(given, cluster), given))
+        """Return the function's answer for a cluster with its fields, ``size`` and ``type`` as attributes."""
+        description = f"a cluster of {cluster.size}"
+        return np.array(self._checked(self._answer(description, cluster), description))
 
     def statistics(self, world: Partition) -> SparseVector:
-        """Sum over all clusters."""
+        """Return the sum over all clusters."""
         if self.needs_fields:
             check_items(self.name, self.fields.n_items, world.n_items)
         compiled = self._compiled_statistics(world)
@@ -112,7 +115,7 @@ class ClusterTemplate(WholeClusterTemplate):
 
 
 class ClusterSize(ClusterTemplate):
-    """How many clusters there are, and how many of them have one member: a prior on granularity."""
+    """The number of clusters and the number of clusters with one member: a prior on granularity."""
 
     @check_types
     def __init__(self, name: str = "cluster size") -> None:

@@ -1,4 +1,4 @@
-"""Where the counts of keys per cluster lie, for templates whose statistics are functions of them."""
+"""Layout of the counts of keys per cluster, for templates whose statistics are functions of counts."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from factorwise.kernels.clusterings.counts import (
 )
 from factorwise.types import Bools, Int32s, Int64s
 
-NAME_BITS = 63  # of a group and a key together
+NAME_BITS = 63  # bits for a group and a key together
 
 
 class CountLayout(NamedTuple):
-    """The tables of all keys; any number of walks may share it, each with slots of its own.
+    """The tables of all keys; several walks may share the layout, each with slots of its own.
 
     spans, entries : SPAN[n], ENTRY[.]
-        Keys of each item that others have too, those of one group next to each other.
+        The keys of each item that other items have, too; the items of a group are adjacent.
     slots
-        How many the tables have together.
+        Number of slots of all tables together.
     shared : bool[keys of all items]
-        Of the keys as they were given, which have a table.
+        Which of the keys, as they were given, have a table.
     group_start, group_item : int64[groups + 1], int32[n]
         The items of each group.
     group_entries, group_slots : int64[groups + 1], int64[groups + 1]
-        Their entries, and their tables.
+        The entries and the tables of each group.
     """
 
     spans: NDArray[np.void]
@@ -48,7 +48,7 @@ class CountLayout(NamedTuple):
     group_slots: Int64s
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of a program, with slots of its own, which are empty."""
+        """Return the arrays of a program, with empty slots of its own."""
         return {
             "spans": self.spans,
             "entries": self.entries,
@@ -72,13 +72,14 @@ def lay_out_counts(
 ) -> CountLayout:
     """Give a table to every key that two or more items of a group have.
 
+    name
+        Name of the template, for messages.
     start, key, amount
-        As in `factorwise.variables.bags.Bags`; an amount of 1 by default. Keys need not be numbered without
-        gaps.
+        As in `factorwise.variables.bags.Bags`; amounts are 1 by default. Keys may be numbered with gaps.
     kind : int64[keys of all items]
-        What the entry of each shall say besides; 0 by default.
+        Further information to store with each entry; 0 by default.
     groups : int32[n]
-        Numbers such that only items of one number can ever be together: each has tables of its own.
+        Group numbers: only items of the same group can ever be together, so each group has tables of its own.
     """
     n, of = len(start) - 1, groups if groups is not None else np.zeros(len(start) - 1, np.int32)
     item = np.repeat(np.arange(n), np.diff(start))
@@ -87,18 +88,18 @@ def lay_out_counts(
         key = np.unique(key, return_inverse=True)[1]
         shift = int(key.max(initial=0)).bit_length()
     named = key if groups is None else key | (of.astype(np.int64)[item] << shift)
-    names, place, holders = np.unique(named, return_inverse=True, return_counts=True)
-    _check_amounts(name, place, amount)
+    names, slot, holders = np.unique(named, return_inverse=True, return_counts=True)
+    _check_amounts(name, slot, amount)
     bits = table_bits(holders)
     capacity = np.where(holders > 1, np.int64(1) << bits, 0)
     ends = np.cumsum(capacity)
     slots = int(ends[-1]) if len(ends) else 0
     if slots >= MOST_SLOTS:
         raise InvalidArgumentError(
-            f"template {name!r} needs {slots} counts, more than 2^{BITS}: give fewer keys, or blocks"
-            " (RelocateToItem(blocks)), so that fewer items can be together."
+            f"template {name!r} needs {slots} counts, more than 2^{BITS}: use fewer keys, or blocks"
+            " (RelocateToItem(blocks)) within which items can be together."
         )
-    shared = holders[place] > 1
+    shared = holders[slot] > 1
     lengths = np.bincount(item[shared], minlength=n)
     order = np.argsort(of, kind="stable").astype(np.int32)
     begin = np.zeros(n, np.int64)
@@ -107,8 +108,8 @@ def lay_out_counts(
     spans["begin"], spans["end"] = begin, begin + lengths
     at = np.repeat(begin - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
     entries: NDArray[np.void] = np.zeros(len(at), ENTRY)
-    entries["start"][at] = (ends - capacity)[place[shared]]
-    entries["shift"][at] = BITS - bits[place[shared]]
+    entries["start"][at] = (ends - capacity)[slot[shared]]
+    entries["shift"][at] = BITS - bits[slot[shared]]
     entries["amount"][at] = 1 if amount is None else amount[shared]
     if kind is not None:
         entries["kind"][at] = kind[shared]
@@ -130,29 +131,28 @@ def _running(numbers: NDArray[Any]) -> Int64s:
     return np.concatenate([[0], np.cumsum(numbers)]).astype(np.int64)
 
 
-def _check_amounts(name: str, place: Int64s, amount: Int64s | None) -> None:
-    """Refuse amounts that entries or counts cannot hold."""
+def _check_amounts(name: str, slot: Int64s, amount: Int64s | None) -> None:
+    """Refuse amounts that are too large for entries or counts."""
     if amount is None:
         return
-    most, largest = int(np.bincount(place, weights=amount).max(initial=0)), int(amount.max(initial=0))
+    most, largest = int(np.bincount(slot, weights=amount).max(initial=0)), int(amount.max(initial=0))
     if most > MOST_COUNT or largest > MOST_AMOUNT:
         raise InvalidArgumentError(
-            f"template {name!r} counts up to {most} of a key and {largest} for one item, but counts end at"
-            f" {MOST_COUNT} and amounts at {MOST_AMOUNT}: give smaller amounts, or leave out keys that"
-            " so many"
-            " items have."
+            f"template {name!r} counts up to {most} of a key and {largest} for one item, but counts can"
+            f" reach at most {MOST_COUNT} and amounts {MOST_AMOUNT}: use smaller amounts, or leave out"
+            " keys that so many items have."
         )
 
 
 class KeptLayout:
-    """A layout that is made anew only for other groups."""
+    """A layout that is computed again only when the groups change."""
 
     def __init__(self, name: str, start: Int64s, key: Int64s, **more: Any) -> None:
         self._given = (name, start, key, more)
         self._kept: tuple[Int32s | None, CountLayout] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the layout out of what is sent or written: it follows from the rest."""
+        """Leave the layout out when the object is sent or written, because it can be computed again."""
         return self.__dict__ | {"_kept": None}
 
     def of(self, groups: Int32s | None) -> CountLayout:

@@ -1,11 +1,12 @@
-r"""Pair templates declared as data, whose sums over a cluster can be read off counts.
+r"""Pair templates declared as data, whose sums over a cluster can be computed from counts.
 
-For an item i with value v of a key and a cluster C, of whose members n(C, v) have that value and n(C) any,
+For an item i with value v of a key and a cluster C, let n(C, v) be the number of members with that value and
+n(C) the number of members with any value. Then
 
 .. math:: \sum_{j \in C} [v_j = v] = n(C, v), \qquad \sum_{j \in C} [v_j \ne v] = n(C) - n(C, v)
 
-where items without a value take no part. So a weighted sum of such features over all pairs of i with members
-of C costs a look-up per value of i, whatever the size of C. Features that are not linear in these counts
+where items without a value do not count. So a weighted sum of such features over all pairs of i with members
+of C takes one look-up per value of i, whatever the size of C. Features that are not linear in these counts
 ("at least two co-authors in common") need a `PairTemplate`.
 """
 
@@ -48,16 +49,16 @@ _LARGEST = 2**31 - 1
 @check_types
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Something of which an item has a value, or several, and in which two items agree or not.
+    """A property of which an item has one or several values, and in which two items agree or not.
 
     fields
-        The name of a field, or of several plain ones: their values together are then one value, missing
-        where one of them is.
+        The name of a field, or of several plain ones. The values of several fields together form one value,
+        which is missing if one of them is.
     features
-        ``"equal"``: both have the value; for a field of rows, the number of different values they share.
-        ``"conflict"``: both have a value, and not the same; not for rows.
+        ``"equal"``: both have the value; for a field with rows, the number of different values they share.
+        ``"conflict"``: both have a value, but different ones; not for fields with rows.
     missing
-        A code that stands for no value. Codes below zero always do.
+        A code that means that there is no value. Codes below zero always do.
     """
 
     fields: str | tuple[str, ...]
@@ -68,30 +69,31 @@ class Key:
         names = (self.fields,) if isinstance(self.fields, str) else tuple(self.fields)
         features = tuple(self.features)
         if not names or len(set(names)) < len(names):
-            raise InvalidArgumentError(f"a key is made of one or more different fields, not of {names!r}.")
+            raise InvalidArgumentError(f"a key needs one or more different fields, but {names!r} were given.")
         unknown = [feature for feature in features if feature not in _WORDS]
         if unknown or not features or len(set(features)) < len(features):
             raise InvalidArgumentError(
-                f"the features of key {'+'.join(names)!r} are {features!r}: give 'equal', 'conflict' or both."
+                f"the features of key {'+'.join(names)!r} are {features!r}: use 'equal', 'conflict' or both."
             )
         object.__setattr__(self, "fields", names)
         object.__setattr__(self, "features", features)
 
     @property
     def name(self) -> str:
-        """The fields it is made of."""
+        """The names of its fields, joined by "+"."""
         return "+".join(self.fields)
 
 
 class CountedTemplate(PairTemplate):
     """A factor for every pair of items in one cluster (or, with ``repels``, in different clusters).
 
-    It scores pairs like any `PairTemplate`, but walks read their sums off counts, beside any other templates.
+    It scores pairs as a `PairTemplate` does, but walks compute its sums from counts. Other templates may
+    stand beside it.
 
     keys
-        What is compared, and which features that gives: one weight each.
+        The properties to compare and the features of each; every feature has one weight.
     constant
-        Whether there is one more statistic, which is 1 for every pair.
+        Whether to add a statistic that is 1 for every pair.
     """
 
     asks_for_groups = True
@@ -106,8 +108,10 @@ class CountedTemplate(PairTemplate):
         self.has_constant = constant
         names = [key.name for key in self.keys]
         if len(set(names)) < len(names):
-            raise InvalidArgumentError(f"template {name!r} has a key twice: {names}; give it both features.")
-        # recoded so that 0 stands for nothing, which is also how `overlap` reads rows
+            raise InvalidArgumentError(
+                f"template {name!r} has a key twice: {names}; give the key once, with both features."
+            )
+        # recoded so that 0 means no value, which is also how `overlap` reads rows
         self.codes = [_codes(fields, key) for key in self.keys]
         self.attributes = [f"key_{number}" for number in range(len(self.keys))]
         columns: dict[str, Any] = dict(zip(self.attributes, self.codes, strict=True))
@@ -124,28 +128,28 @@ class CountedTemplate(PairTemplate):
         super().__init__(name, recoded, self._pair, statistics, repels=repels, bound=bound)
 
     def _pair(self, a: Any, b: Any) -> tuple[Any, ...]:
-        """Statistics of one pair, from the definition."""
-        found: list[Any] = []
+        """Return the statistics of one pair, from the definition."""
+        statistics: list[Any] = []
         for attribute, key in zip(self.attributes, self.keys, strict=True):
             first, second = getattr(a, attribute), getattr(b, attribute)
             for feature in key.features:
                 if isinstance(first, tuple):
-                    found.append(overlap(first, second))
+                    statistics.append(overlap(first, second))
                 elif feature == "equal":
-                    found.append(first > 0 and first == second)
+                    statistics.append(first > 0 and first == second)
                 else:
-                    found.append(first > 0 and second > 0 and first != second)
-        return (*found, 1) if self.has_constant else tuple(found)
+                    statistics.append(first > 0 and second > 0 and first != second)
+        return (*statistics, 1) if self.has_constant else tuple(statistics)
 
     def restrict_to(self, items: Int64s) -> Self:
-        """Return the template of some items: the pairs of them."""
+        """Return the template for some of the items: the pairs among them."""
         refuse_repulsion(self)
         codes = [codes[items] for codes in self.codes]
         fields = self.fields.restrict_to(items)
         return copy_with(self, fields=fields, codes=codes, _layout=None, _item_rows=None)
 
     def source(self) -> SourceText:
-        """Text of the pair function, for compiling."""
+        """Return the source of the pair function, for compiling."""
         terms = []
         for attribute, key, codes in zip(self.attributes, self.keys, self.codes, strict=True):
             a, b = f"a.{attribute}", f"b.{attribute}"
@@ -153,7 +157,7 @@ class CountedTemplate(PairTemplate):
                 if codes.ndim == 2:
                     terms.append(f"overlap({a}, {b})")
                 elif feature == "equal":
-                    terms.append(f"({a} > 0) & ({a} == {b})")  # no branches: nothing to mispredict
+                    terms.append(f"({a} > 0) & ({a} == {b})")  # no branches, so that none can be mispredicted
                 else:
                     terms.append(f"({a} > 0) & ({b} > 0) & ({a} != {b})")
         terms += ["True"] if self.has_constant else []
@@ -166,31 +170,32 @@ class CountedTemplate(PairTemplate):
     def program(
         self, world: Partition, offset: int, weights: Float64s, groups: Int32s | None = None
     ) -> Program:
-        """Return what reads gains off counts, with weights from ``offset`` on.
+        """Return the program that computes gains from counts.
 
+        offset
+            Where the weights of the template begin.
         groups
-            Numbers such that only items of one number can ever be together.
+            Group numbers: only items of the same group can ever be together.
         """
         check_items(self.name, self.fields.n_items, world.n_items)
         conflicts = [number for number, key in enumerate(self.keys) if "conflict" in key.features]
         if len(self.keys) > MOST_KEYS or len(conflicts) > MOST_CONFLICTS:
             raise NoCompiledFormError(
                 f"template {self.name!r} has {len(self.keys)} keys, {len(conflicts)} of them with"
-                " conflicts, which"
-                f" are more than are counted ({MOST_KEYS} and {MOST_CONFLICTS}): put some into another"
-                " template."
+                f" conflicts, but the limits are {MOST_KEYS} and {MOST_CONFLICTS}: move some keys to"
+                " another template."
             )
         known = np.zeros(world.n_items, np.uint32)
         for bit, number in enumerate(conflicts):
             known |= (self.codes[number] > 0).astype(np.uint32) << np.uint32(bit)
         at = iter(range(offset, offset + self.size))
-        places = [{feature: next(at) for feature in key.features} for key in self.keys]
+        columns = [{feature: next(at) for feature in key.features} for key in self.keys]
         arrays = {
             **self._values().of(groups).arrays(),
             "known": known,
             "having": np.zeros((len(world.arrays.size), len(conflicts)), np.int32),
-            "equal_at": np.array([place.get("equal", -1) for place in places], np.int64),
-            "conflict_at": np.array([places[number]["conflict"] for number in conflicts], np.int64),
+            "equal_at": np.array([column.get("equal", -1) for column in columns], np.int64),
+            "conflict_at": np.array([columns[number]["conflict"] for number in conflicts], np.int64),
             "conflict_key": np.array(conflicts, np.int64),
             "pair_at": np.array([next(at, -1)], np.int64),
             "weights": weights,
@@ -215,7 +220,7 @@ class CountedTemplate(PairTemplate):
         )
 
     def _term(self) -> PairTerm:
-        """Return the pair function as it reads the rows of `_rows`."""
+        """Return the pair function in the form that reads the rows of `_rows`."""
         layouts, start = [], 0
         for attribute, codes in zip(self.attributes, self.codes, strict=True):
             width = codes.shape[1] if codes.ndim == 2 else 0
@@ -231,12 +236,12 @@ class CountedTemplate(PairTemplate):
         return self._item_rows
 
     def _values(self) -> KeptLayout:
-        """Return the layout of the tables of all values, an item's in the order of the keys."""
+        """Return the layout of the tables of all values; those of an item are in the order of the keys."""
         if self._layout is None:
             items, values, kinds = [], [], []
             width = max((int(codes.max(initial=0)) for codes in self.codes), default=0).bit_length()
-            for number, given in enumerate(self.codes):
-                rows = _without_repeats(given.reshape(len(given), -1))
+            for number, item_codes in enumerate(self.codes):
+                rows = _without_repeats(item_codes.reshape(len(item_codes), -1))
                 item, column = np.nonzero(rows)
                 items.append(item)
                 values.append(rows[item, column].astype(np.int64) | (number << width))
@@ -250,16 +255,16 @@ class CountedTemplate(PairTemplate):
         return self._layout
 
     def statistics(self, world: Partition) -> SparseVector:
-        """Sum over the pairs that are together (apart, for repulsion), from counts."""
+        """Return the sum over the pairs that are together (for repulsion: apart), from counts."""
         check_items(self.name, self.fields.n_items, world.n_items)
-        found = self._counted(world.labels)
+        totals = self._counted(world.labels)
         if self.repels:
-            found = self._counted(np.zeros(world.n_items, np.int32)) - found
-        return SparseVector.from_dense(found)
+            totals = self._counted(np.zeros(world.n_items, np.int32)) - totals
+        return SparseVector.from_dense(totals)
 
     def _counted(self, labels: Int32s) -> Float64s:
-        """Statistics of all pairs of items with equal labels."""
-        found: list[float] = []
+        """Return the statistics of all pairs of items with equal labels."""
+        totals: list[float] = []
         for key, codes in zip(self.keys, self.codes, strict=True):
             rows = codes.reshape(len(codes), -1)
             equal = 0
@@ -271,20 +276,20 @@ class CountedTemplate(PairTemplate):
                 present = np.bincount(cluster)
                 both = np.unique(cluster << 32 | rows[item, column], return_counts=True)[1]
                 equal = _pairs(both)
-            found += [equal if feature == "equal" else _pairs(present) - equal for feature in key.features]
+            totals += [equal if feature == "equal" else _pairs(present) - equal for feature in key.features]
         if self.has_constant:
-            found.append(_pairs(np.bincount(labels)))
-        return np.array(found, dtype=np.float64)
+            totals.append(_pairs(np.bincount(labels)))
+        return np.array(totals, dtype=np.float64)
 
 
 def _pairs(counts: Int64s) -> int:
-    """Pairs of things of which there are so many of each kind."""
+    """Return the number of pairs of equal things, given how many there are of each kind."""
     wide = counts.astype(np.int64)
     return int((wide * (wide - 1) // 2).sum())
 
 
 def _without_repeats(rows: Int32s) -> Int32s:
-    """Rows in which a value that stands there twice is kept once."""
+    """Return rows in which repeated values are kept only once."""
     if rows.shape[1] == 1:
         return rows
     ordered = np.sort(rows, axis=1)
@@ -293,18 +298,18 @@ def _without_repeats(rows: Int32s) -> Int32s:
 
 
 def _codes(fields: Fields, key: Key) -> Int32s:
-    """Values of one key, from 1 on; 0 stands for nothing."""
+    """Return the values of one key as codes from 1 on; 0 means no value."""
     columns = [fields[name].values for name in key.fields]
     for name, values in zip(key.fields, columns, strict=True):
         if values.dtype != np.int32:
             raise InvalidArgumentError(
-                f"field {name!r} holds reals, which are not counted: round them, or compare them with a"
-                " PairTemplate."
+                f"field {name!r} contains real numbers, which cannot be counted: round them, or compare"
+                " them with a PairTemplate."
             )
         if values.ndim == 2 and (len(columns) > 1 or "conflict" in key.features):
             raise ShapeError(
-                f"field {name!r} has several numbers per item: it can be a key by itself, with 'equal' only,"
-                " which counts the values that two items share."
+                f"field {name!r} has several numbers per item: use it as a key of its own with the"
+                " feature 'equal', which counts the values that two items share."
             )
     numbered = [_numbered(values, key.missing) for values in columns]
     if len(numbered) == 1:

@@ -14,12 +14,13 @@ from factorwise.types import Float64s, Int64s, UInt8s
 
 @dataclass(frozen=True, eq=False)
 class LevelWeights:
-    """Weights of links by their comparison levels, in the order in which a `LinkTemplate` has them.
+    """Weights of links by their comparison levels, in the order that a `LinkTemplate` uses.
 
     sizes
-        Levels of each comparison, without level 0.
+        Number of levels of each comparison, without level 0.
     values : float64[weights]
-        Weights of an unlinked pair, of a cluster and of a link, then those of the levels of each comparison.
+        The weights of an unlinked pair, of a cluster and of a link, then those of the levels of each
+        comparison.
     """
 
     sizes: tuple[int, ...]
@@ -57,11 +58,11 @@ class LevelWeights:
         return float(self.values[LINK_WEIGHT])
 
     def tables(self) -> list[Float64s]:
-        """Return for each comparison the weights of its levels, level 0 included."""
+        """Return the weights of the levels of each comparison, including level 0."""
         return [np.append(0.0, self.values[part]) for part in self._parts()]
 
     def used(self) -> list[int]:
-        """Return the comparisons of which some level has a weight other than zero."""
+        """Return the comparisons that have a level with a weight other than zero."""
         return [number for number, part in enumerate(self._parts()) if self.values[part].any()]
 
     def only(self, comparisons: Sequence[int]) -> LevelWeights:
@@ -71,20 +72,26 @@ class LevelWeights:
         values = np.concatenate([self.values[:FIXED_WEIGHTS], *chosen])
         return LevelWeights(tuple(self.sizes[number] for number in comparisons), values)
 
-    def with_tables(self, comparisons: Sequence[int], other: LevelWeights) -> LevelWeights:
-        """Return the weights of ``other``, whose comparisons are some of these, and these for the rest."""
+    def with_tables(self, comparisons: Sequence[int], replacement: LevelWeights) -> LevelWeights:
+        """Return these weights with those of some comparisons replaced.
+
+        comparisons
+            Which comparisons to replace.
+        replacement
+            Their new weights, and the new weights of unlinked pairs, clusters and links.
+        """
         values, parts = self.values.copy(), self._parts()
-        values[:FIXED_WEIGHTS] = other.values[:FIXED_WEIGHTS]
-        for number, part in zip(comparisons, other._parts(), strict=True):
-            values[parts[number]] = other.values[part]
+        values[:FIXED_WEIGHTS] = replacement.values[:FIXED_WEIGHTS]
+        for number, part in zip(comparisons, replacement._parts(), strict=True):
+            values[parts[number]] = replacement.values[part]
         return LevelWeights(self.sizes, values)
 
     def cumulated(self) -> LevelWeights:
-        """Return weights of levels, where these are of the steps from each level to the next."""
+        """Return weights of levels, if these are weights of the steps from each level to the next."""
         return self._mapped(np.cumsum)
 
     def steps(self) -> LevelWeights:
-        """Return weights of the steps from each level to the next, where these are of levels."""
+        """Return weights of the steps from each level to the next, if these are weights of levels."""
         return self._mapped(lambda values: np.diff(values, prepend=0.0))
 
     def link_scores(self, levels: UInt8s) -> Float64s:

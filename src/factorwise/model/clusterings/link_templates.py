@@ -1,10 +1,10 @@
 """Templates over clusterings of linked items: links with comparison levels, and constraints between items.
 
-The score of a clustering by its links is the sum over its clusters of a weight, and over every two records of
-a cluster of the weight of an unlinked pair if they are not linked, and else of the weight of a link and of
-their features, or of their level in each comparison. Level 0, nothing to compare, has no weight. A level may
-also have the weights of all levels up to it (`cumulative`): then what is learned of one level moves those
-above it along.
+The score of a clustering sums a weight for each cluster and a weight for each pair of records within a
+cluster. A pair that is not linked has the weight of unlinked pairs. A linked pair has the weight of a link
+plus that of its features, or of its level in each comparison. Level 0 means that there was nothing to compare
+and has no weight. With `cumulative`, a level also has the weights of all levels below it, so that learning
+about one level moves those above it, too.
 """
 
 from __future__ import annotations
@@ -31,30 +31,29 @@ from factorwise.world.diff import NEW, PartitionDiff, Retype
 from factorwise.world.links import LinkGraph
 from factorwise.world.partition import Partition
 
-#: Names of the weights that every links template has.
+# : Names of the first weights of every link template.
 FIXED_NAMES = ("two members not linked", "a cluster", "two members linked")
 
 
 class LinkTemplate(Template[Partition, PartitionDiff]):
-    """Factors for given pairs of items, for all other pairs of a cluster alike, and for each cluster.
+    """Factors for given pairs of items, for all other pairs of a cluster, and for each cluster.
 
     pairs
         int[pairs, 2], each pair of different items once, or a `LinkGraph`.
     levels : uint8[pairs, comparisons]
-        Level of each pair in some comparisons, each with a weight; level 0 means that there is nothing to
-        compare.
+        Level of each pair in each comparison; level 0 means that there is nothing to compare.
     sizes
-        Levels of each comparison, without level 0; by default as many as occur.
+        Number of levels of each comparison, without level 0; by default the highest level that occurs.
     cumulative
-        Whether a level has the weights of all levels up to it, so that its own weight is what it adds to the
-        level below.
+        Whether a level also has the weights of all levels below it, so that its own weight is what it adds to
+        the level below.
     features : float[pairs, statistics]
-        Instead of levels: numbers that weights multiply.
+        Instead of levels: numbers that the weights multiply.
     statistics
         Names of the comparisons or of the features.
     counts
-        How many records each item stands for; one by default. A link stands for one pair of records, all
-        other pairs are not linked, those within an item included.
+        How many records each item stands for; one by default. A link stands for one pair of records; all
+        other pairs, including those within an item, count as not linked.
     """
 
     def __init__(
@@ -80,12 +79,16 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         n_pairs = len(self.graph.first)
         self.levels = np.zeros((n_pairs, 0), np.uint8) if levels is None else _levels(name, levels)
         self.features = np.zeros((n_pairs, 0), np.float32) if features is None else _reals(features)
-        for given in (self.levels, self.features):
-            if given.ndim != 2 or len(given) != n_pairs:
-                raise ShapeError(f"{n_pairs} links need a row of levels or features each, not {given.shape}.")
+        for rows in (self.levels, self.features):
+            if rows.ndim != 2 or len(rows) != n_pairs:
+                raise ShapeError(
+                    f"{n_pairs} links need a row of levels or features each, but an array of shape"
+                    f" {rows.shape} was given."
+                )
         if not np.isfinite(self.features).all():
             raise InvalidArgumentError(
-                f"features of template {name!r} must be finite numbers: forbid pairs by CannotLinkTemplate."
+                f"features of template {name!r} must be finite numbers: to forbid pairs, use"
+                " CannotLinkTemplate."
             )
         highest = self.levels.max(axis=0, initial=0)
         self.sizes = (
@@ -93,12 +96,12 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         )
         if len(self.sizes) != len(highest) or (highest > np.array(self.sizes, np.int64)).any():
             raise ShapeError(
-                f"levels reach {highest.tolist()}, but the comparisons have {self.sizes} levels."
+                f"levels reach {highest.tolist()}, but the comparisons have only {self.sizes} levels."
             )
         columns = len(self.sizes) + self.features.shape[1]
         self.statistic_names = tuple(statistics or (f"feature {k}" for k in range(columns)))
         if len(self.statistic_names) != columns:
-            raise ShapeError(f"{columns} comparisons or features need {columns} names.")
+            raise ShapeError(f"{columns} comparisons or features need {columns} names: give statistics.")
         self.cumulative = cumulative
         self.offsets = link_offsets(self.sizes)
         self.size = int(self.offsets[-1]) + self.features.shape[1]
@@ -114,7 +117,7 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         return self.graph.n_items
 
     def restrict_to(self, items: Int64s) -> Self:
-        """Return the template of some items: the links between them, and all other pairs of them."""
+        """Return the template for some of the items: the links among them, and all other pairs of them."""
         graph, pairs = self.graph.restrict_to(items)
         return copy_with(
             self,
@@ -126,10 +129,7 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         )
 
     def weight_name(self, index: int) -> str:
-        """Return what a weight is of.
-
-        An unlinked pair, a cluster, a link, a level of a comparison, a feature.
-        """
+        """Return the name of a weight: unlinked pair, cluster, link, comparison level or feature."""
         if index < FIXED_WEIGHTS:
             return f"{self.name}: {FIXED_NAMES[index]}"
         if not self.sizes:
@@ -145,39 +145,39 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         return (by_level.cumulated() if self.cumulative else by_level).link_scores(self.levels)
 
     def statistics(self, world: Partition) -> SparseVector:
-        """Count unlinked pairs, clusters, links and their levels, or sum their features."""
+        """Count unlinked pairs, clusters, links and their levels, or sum the features of links."""
         check_items(self.name, self.n_items, world.n_items)
         records = np.bincount(world.labels, weights=self.counts, minlength=len(world.arrays.size))
         together = np.flatnonzero(world.labels[self.graph.first] == world.labels[self.graph.second])
-        found = self._statistics_of(together)
-        found[UNLINKED_WEIGHT] = float((records * (records - 1.0)).sum()) / 2.0 - len(together)
-        found[CLUSTER_WEIGHT] = world.n_clusters
-        return SparseVector.from_dense(found)
+        counted = self._statistics_of(together)
+        counted[UNLINKED_WEIGHT] = float((records * (records - 1.0)).sum()) / 2.0 - len(together)
+        counted[CLUSTER_WEIGHT] = world.n_clusters
+        return SparseVector.from_dense(counted)
 
     def difference(self, world: Partition, diff: PartitionDiff) -> SparseVector:
-        """Pairs joined minus pairs separated, and clusters made minus clusters emptied."""
+        """Return pairs joined minus pairs separated, and clusters made minus clusters emptied."""
         if isinstance(diff, Retype):
             return SparseVector.empty()
         moving, target, staying = parts_of(world, diff)
         joined, separated = self.graph.between(moving, target), self.graph.between(moving, staying)
-        records, there, left = (float(self.counts[items].sum()) for items in (moving, target, staying))
-        found = self._statistics_of(joined) - self._statistics_of(separated)
-        found[UNLINKED_WEIGHT] = records * (there - left) - (len(joined) - len(separated))
-        found[CLUSTER_WEIGHT] = float(diff.target == NEW) - float(len(staying) == 0)
-        return SparseVector.from_dense(found)
+        records, joining, left = (float(self.counts[items].sum()) for items in (moving, target, staying))
+        change = self._statistics_of(joined) - self._statistics_of(separated)
+        change[UNLINKED_WEIGHT] = records * (joining - left) - (len(joined) - len(separated))
+        change[CLUSTER_WEIGHT] = float(diff.target == NEW) - float(len(staying) == 0)
+        return SparseVector.from_dense(change)
 
     def _statistics_of(self, pairs: Ints) -> Float64s:
-        found = np.zeros(self.size)
-        found[LINK_WEIGHT] = len(pairs)
+        counted = np.zeros(self.size)
+        counted[LINK_WEIGHT] = len(pairs)
         for column, (first, size) in enumerate(zip(self.offsets.tolist(), self.sizes, strict=False)):
             counts = np.bincount(self.levels[pairs, column], minlength=size + 1)[1:]
-            found[first : first + size] = np.cumsum(counts[::-1])[::-1] if self.cumulative else counts
+            counted[first : first + size] = np.cumsum(counts[::-1])[::-1] if self.cumulative else counts
         if self.features.shape[1]:
-            found[FIXED_WEIGHTS:] = self.features[pairs].sum(axis=0)
-        return found
+            counted[FIXED_WEIGHTS:] = self.features[pairs].sum(axis=0)
+        return counted
 
     def program(self, world: Partition, offset: int, weights: Float64s) -> Program:
-        """Score by the item's own links and the number of records of each cluster."""
+        """Return the program that scores by the item's own links and the record counts of clusters."""
         check_items(self.name, self.n_items, world.n_items)
         counted = bool((self.counts != 1).any())
         arrays = {
@@ -209,7 +209,10 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         )
 
     def _scores(self, weights: Float64s) -> Float32s:
-        """Return what each link adds beyond an unlinked pair, from both ends; the last answer is kept."""
+        """Return how much each link scores above an unlinked pair, listed from both items.
+
+        The last answer is cached.
+        """
         if self._scored is None or not np.array_equal(self._scored[0], weights):
             beyond = (self.link_scores(weights) - weights[UNLINKED_WEIGHT]).astype(np.float32)
             self._scored = weights.copy(), beyond[self.graph.pair]
@@ -217,7 +220,7 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
 
 
 class _Constraint(Template[Partition, PartitionDiff]):
-    """A template without weights that forbids clusterings; walks must start from one that it allows."""
+    """A template without weights that forbids clusterings; walks must start from an allowed one."""
 
     size = 0
 
@@ -225,23 +228,23 @@ class _Constraint(Template[Partition, PartitionDiff]):
         self.name = name
 
     def is_broken_by(self, members: Int32s) -> bool:
-        """Whether these items may not be one cluster."""
+        """Whether these items may not form a cluster."""
         raise NotImplementedError
 
     def statistics(self, world: Partition) -> SparseVector:
-        """Return nothing: no weight multiplies a constraint."""
+        """Return nothing, because a constraint has no weights."""
         return SparseVector.empty()
 
     def difference(self, world: Partition, diff: PartitionDiff) -> SparseVector:
-        """Return nothing: no weight multiplies a constraint."""
+        """Return nothing, because a constraint has no weights."""
         return SparseVector.empty()
 
     def constant(self, world: Partition) -> float:
-        """Minus infinity where a cluster breaks the constraint."""
+        """Return minus infinity if a cluster breaks the constraint, else zero."""
         return -math.inf if any(self.is_broken_by(members) for members in world.clusters()) else 0.0
 
     def constant_gain(self, world: Partition, diff: PartitionDiff) -> float:
-        """Compare the two clusters that a transfer touches, before and after it."""
+        """Compare the two clusters that a transfer touches before and after it."""
         if isinstance(diff, Retype):
             return 0.0
         moving, target, staying = parts_of(world, diff)
@@ -254,8 +257,7 @@ class OnePerSourceTemplate(_Constraint):
     """Forbid clusters with two items of one source.
 
     sources
-        Bits of the sources that each item comes from, for up to 64 sources; 0 for an item that may be with
-        any.
+        For each item the bits of the sources that it comes from, up to 64 sources; 0 means any source.
     """
 
     def __init__(self, name: str, sources: ArrayLike) -> None:
@@ -263,7 +265,7 @@ class OnePerSourceTemplate(_Constraint):
         self.sources = np.asarray(sources, np.uint64)
 
     def restrict_to(self, items: Int64s) -> Self:
-        """Return the constraint of some items."""
+        """Return the constraint for some of the items."""
         return copy_with(self, sources=self.sources[items])
 
     def is_broken_by(self, members: Int32s) -> bool:
@@ -276,7 +278,7 @@ class OnePerSourceTemplate(_Constraint):
         return False
 
     def constant(self, world: Partition) -> float:
-        """Minus infinity where a cluster has two items of one source."""
+        """Return minus infinity if a cluster has two items of one source, else zero."""
         ids = len(world.arrays.size)
         for bit in range(int(np.bitwise_or.reduce(self.sources)).bit_length()):
             has = world.labels[(self.sources >> np.uint64(bit)) & np.uint64(1) != 0]
@@ -285,7 +287,7 @@ class OnePerSourceTemplate(_Constraint):
         return 0.0
 
     def program(self, world: Partition, offset: int, weights: Float64s) -> Program:
-        """Keep the sources of each cluster."""
+        """Return the program that keeps the sources of each cluster."""
         check_items(self.name, len(self.sources), world.n_items)
         arrays = {
             "bits": self.sources,
@@ -313,7 +315,7 @@ class CannotLinkTemplate(_Constraint):
         check_items(name, self.graph.n_items, n_items)
 
     def restrict_to(self, items: Int64s) -> Self:
-        """Return the constraint of some items: the pairs between them."""
+        """Return the constraint for some of the items: the pairs among them."""
         return copy_with(self, graph=self.graph.restrict_to(items)[0])
 
     def is_broken_by(self, members: Int32s) -> bool:
@@ -325,12 +327,12 @@ class CannotLinkTemplate(_Constraint):
         )
 
     def constant(self, world: Partition) -> float:
-        """Minus infinity where the items of a pair are together."""
+        """Return minus infinity if the items of a pair are together, else zero."""
         broken = world.labels[self.graph.first] == world.labels[self.graph.second]
         return -math.inf if broken.any() else 0.0
 
     def program(self, world: Partition, offset: int, weights: Float64s) -> Program:
-        """Look at the item's own pairs."""
+        """Return the program that checks the item's own pairs."""
         check_items(self.name, self.graph.n_items, world.n_items)
         return Program(
             name="cannot link",
@@ -342,12 +344,12 @@ class CannotLinkTemplate(_Constraint):
 
 
 def _levels(name: str, levels: ArrayLike) -> UInt8s:
-    given = np.asarray(levels)
-    if given.size and not (given.min() >= 0 and given.max() <= 255):
+    array = np.asarray(levels)
+    if array.size and not (array.min() >= 0 and array.max() <= 255):
         raise InvalidArgumentError(f"levels of template {name!r} must be whole numbers from 0 to 255.")
-    return given.astype(np.uint8, copy=False)
+    return array.astype(np.uint8, copy=False)
 
 
 def _reals(features: ArrayLike) -> NDArray[Any]:
-    given = np.asarray(features)
-    return given if given.dtype == np.float32 else given.astype(np.float64)
+    array = np.asarray(features)
+    return array if array.dtype == np.float32 else array.astype(np.float64)

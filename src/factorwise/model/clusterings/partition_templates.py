@@ -40,11 +40,11 @@ from factorwise.world.partition import Partition
 Items = Int32s
 Numbers = Sequence[float]
 
-MANY_PAIRS = 20_000  # above this the statistics of a whole world are computed by compiled code
+MANY_PAIRS = 20_000  # above this number, the statistics of a whole world are computed by compiled code
 
 
 class PartitionTemplate(Template[Partition, PartitionDiff]):
-    """What the templates over clusterings share: a name, named statistics, a function's checked answers.
+    """Base class of templates over clusterings: named statistics, and checks of a user's function.
 
     pairwise
         Whether each statistic of a cluster is a sum over the pairs of its members.
@@ -53,8 +53,9 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
     function: Callable[..., Any]
     layout = PartitionProgram
     pairwise: bool = False
-    #: How evaluators that sample see its factors: "pairs", one for each pair of items, of which some are
-    #: examined; "whole", always examined together; "" where only `contributions` can say.
+    # : What sampling evaluators may treat as a factor: "pairs", each pair of items, of which some are :
+    # examined; "whole", the template as one factor that is always examined; "", only what `contributions`
+    # lists.
     examined = ""
 
     @check_types
@@ -66,25 +67,26 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
             raise InvalidArgumentError(f"template {name!r} needs names for its statistics: ['...'].")
 
     def weight_name(self, index: int) -> str:
-        """Return the template and the statistic."""
+        """Return the names of the template and the statistic."""
         return f"{self.name}: {self.statistic_names[index]}"
 
-    def _answer(self, given: str, *arguments: Any) -> Any:
-        """Call the user's function; what goes wrong there is told with the template's name."""
+    def _answer(self, description: str, *arguments: Any) -> Any:
+        """Call the user's function; an error in it is reported with the template's name."""
         try:
             return self.function(*arguments)
         except (AttributeError, ArithmeticError, IndexError, TypeError, ValueError) as fault:
             raise TemplateError(
-                f"the function of template {self.name!r} failed for {given}: {fault}. It is called with"
-                " records (or a cluster) whose fields are attributes, and must answer for any of them, a"
-                " record paired with itself included."
+                f"the function of template {self.name!r} failed for {description}: {fault}. It is called with"
+                " records (or a cluster) whose fields are attributes, and must return statistics for"
+                " any of them, including a record paired with itself."
             ) from fault
 
-    def _checked(self, answer: Any, given: str) -> tuple[float, ...]:
+    def _checked(self, answer: Any, description: str) -> tuple[float, ...]:
         if not isinstance(answer, tuple) or len(answer) != self.size:
             raise TemplateError(
                 f"template {self.name!r} declares {self.size} statistics {list(self.statistic_names)},"
-                f" but its function returned {answer!r} for {given}: return a tuple of {self.size} numbers."
+                f" but its function returned {answer!r} for {description}: return a tuple of"
+                f" {self.size} numbers."
             )
         try:
             numbers = tuple(float(value) for value in answer)
@@ -92,12 +94,16 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
             numbers = (math.nan,)
         if not all(math.isfinite(value) for value in numbers):
             raise TemplateError(
-                f"template {self.name!r} returned {answer!r} for {given}: statistics are finite numbers."
+                f"template {self.name!r} returned {answer!r} for {description}: statistics must be"
+                " finite numbers."
             )
         return numbers
 
     def _compiled_statistics(self, world: Partition) -> Float64s | None:
-        """Sum over all clusters by compiled code; None for small worlds and functions it cannot compile."""
+        """Return the sum over all clusters from compiled code, or None.
+
+        It is None for small worlds and for functions that cannot be compiled.
+        """
         sizes = world.arrays.size[world.cluster_ids()].astype(np.int64)
         if (sizes * (sizes - 1)).sum() < 2 * MANY_PAIRS:
             return None
@@ -107,9 +113,9 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
             return None
 
     def _totals(self, world: Partition) -> Float64s:
-        """Sum over all clusters by compiled code.
+        """Return the sum over all clusters from compiled code.
 
-        A repulsion counts its pairs within clusters, with a minus.
+        A repulsion counts its pairs within clusters with a minus sign.
         """
         programs = model_programs(Model([self]), world)
         frame = world.frame(np.zeros(2, np.uint64), weights=self.size)._replace(world=programs.arrays)
@@ -119,7 +125,7 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
 
 
 def parts_of(world: Partition, diff: Transfer) -> tuple[Items, Items, Items]:
-    """Return the items that move, those of the target, and those that stay behind."""
+    """Return the moving items, the members of the target, and the items that stay behind."""
     moving = np.array(diff.items, dtype=np.int32)
     source = world.members(diff.source)
     target = world.members(diff.target) if diff.target != NEW else moving[:0]
@@ -127,29 +133,30 @@ def parts_of(world: Partition, diff: Transfer) -> tuple[Items, Items, Items]:
 
 
 def touched_pairs(world: Partition, diff: PartitionDiff) -> tuple[list[tuple[int, int]], Int8s]:
-    """Return the pairs that ``diff`` joins, then those it separates, and the stratum 0 or 1 of each.
+    """Return the pairs that ``diff`` joins, then those it separates, and 0 or 1 for each, accordingly.
 
-    Pairs run over the moving items and, for each, over the members of the target, then of those that stay.
+    Pairs run over the moving items and, for each, first over the members of the target and then over the
+    items that stay.
     """
     if isinstance(diff, Retype):
         return [], np.zeros(0, np.int8)
     moving, target, staying = (part.tolist() for part in parts_of(world, diff))
-    made, undone = list(product(moving, target)), list(product(moving, staying))
-    return made + undone, np.repeat(np.array([0, 1], np.int8), [len(made), len(undone)])
+    joined, undone = list(product(moving, target)), list(product(moving, staying))
+    return joined + undone, np.repeat(np.array([0, 1], np.int8), [len(joined), len(undone)])
 
 
 class PairTemplate(PartitionTemplate):
     """A factor for every pair of items in one cluster (or, with ``repels``, in different clusters).
 
     function
-        ``function(a, b)`` of two records with the fields as attributes, to be read by name; returns a tuple
-        of numbers or truth values, one per statistic, finite also for an item with itself, and must not
-        depend on the order of ``a`` and ``b``.
+        ``function(a, b)`` of two records whose fields are read as attributes. It returns a tuple of numbers
+        or truth values, one per statistic. They must be finite, also for an item paired with itself, and must
+        not depend on the order of ``a`` and ``b``.
     statistics
-        A name for each of them: one weight each.
+        Names of the statistics, each of which has one weight.
     bound
-        What no statistic exceeds in absolute value, one number for all or one each (1 for truth values): for
-        evaluators that must know how much a factor can matter before they examine it.
+        An upper limit of the absolute value of the statistics, one number for all or one each (1 for truth
+        values). Some evaluators need it to know how much a factor can matter before they examine it.
     """
 
     pairwise = True
@@ -173,29 +180,29 @@ class PairTemplate(PartitionTemplate):
         self.repels = repels
         for i, j in {(0, fields.n_items - 1), (0, fields.n_items // 2), (fields.n_items // 3, 0)}:
             a, b = fields.record(i), fields.record(j)
-            self._of(a, a)  # compiled scans take the moving item along and leave it out again
-            there, back = self._of(a, b), self._of(b, a)
-            if there != back:
+            self._of(a, a)  # compiled scans include the moving item itself and subtract it afterwards
+            forward, back = self._of(a, b), self._of(b, a)
+            if forward != back:
                 raise TemplateError(
-                    f"template {self.name!r} gives {there} for items ({i}, {j}) and {back} for ({j}, {i}):"
-                    " a pair has no order, so its function must be symmetric."
+                    f"template {self.name!r} returned {forward} for items ({i}, {j}) and {back} for"
+                    f" ({j}, {i}): a pair has no order, so its function must be symmetric."
                 )
 
     def _of(self, a: Any, b: Any) -> tuple[float, ...]:
-        given = f"{a} and {b}"
-        return self._checked(self._answer(given, a, b), given)
+        description = f"{a} and {b}"
+        return self._checked(self._answer(description, a, b), description)
 
     def restrict_to(self, items: Int64s) -> Self:
-        """Return the template of some items: the pairs of them."""
+        """Return the template for some of the items: the pairs among them."""
         refuse_repulsion(self)
         return copy_with(self, fields=self.fields.restrict_to(items))
 
     def source(self) -> SourceText:
-        """Text of the function, for compiling."""
+        """Return the source of the function, for compiling."""
         return source_of(self.function)
 
     def add_to(self, program: PartitionProgram, offset: int) -> None:
-        """Take part in a compiled program, with weights from ``offset`` on."""
+        """Add the template to a compiled program; its weights begin at ``offset``."""
         program.check_items(self.name, self.fields.n_items)
         source = self.source()
         columns = program.columns(self.fields, source.attributes)
@@ -207,15 +214,15 @@ class PairTemplate(PartitionTemplate):
         program.add_pairs(PairTerm(source, columns, self.size, sign, largest, lowest, highest), offset, self)
 
     def between(self, first: Items, second: Items) -> Numbers:
-        """Sum over all pairs with one item in each list."""
+        """Return the sum over all pairs with one item in each list."""
         return self._sum(list(product(self.fields.records(first), self.fields.records(second))))
 
     def within(self, items: Items) -> Numbers:
-        """Sum over all pairs of one list."""
+        """Return the sum over all pairs of items of one list."""
         return self._sum(list(combinations(self.fields.records(items), 2)))
 
     def _sum(self, pairs: Sequence[tuple[Any, Any]]) -> Numbers:
-        """Sum over given pairs; each answer is looked at closely only where the sum shows a fault."""
+        """Sum over the given pairs; if the sum shows that an answer is wrong, check them one by one."""
         totals: list[float] = [0.0] * self.size
         try:
             for a, b in pairs:
@@ -228,11 +235,12 @@ class PairTemplate(PartitionTemplate):
         return totals
 
     def statistics(self, world: Partition) -> SparseVector:
-        """Sum over the pairs that are together (apart, for repulsion)."""
+        """Return the sum over the pairs that are together (for repulsion: apart)."""
         check_items(self.name, self.fields.n_items, world.n_items)
         compiled = self._compiled_statistics(world)
         if compiled is not None:
-            if self.repels:  # within clusters with a minus, plus all pairs: what is left is between clusters
+            # minus the pairs within clusters, plus all pairs: leaves the pairs between clusters
+            if self.repels:
                 everything = Partition.from_labels(np.zeros(world.n_items, np.int64))
                 compiled -= self._totals(everything)
             return SparseVector.from_dense(compiled)
@@ -244,7 +252,7 @@ class PairTemplate(PartitionTemplate):
         return SparseVector.from_dense(np.sum(np.reshape(sums, (-1, self.size)), axis=0))
 
     def difference(self, world: Partition, diff: PartitionDiff) -> SparseVector:
-        """Pairs joined minus pairs separated."""
+        """Return the sum over the pairs joined minus the sum over the pairs separated."""
         if isinstance(diff, Retype):
             return SparseVector.empty()
         moving, target, staying = parts_of(world, diff)
@@ -254,7 +262,7 @@ class PairTemplate(PartitionTemplate):
     def contributions(
         self, world: Partition, diff: PartitionDiff, weights: Float64s, *, bounds: bool = False
     ) -> Contributions:
-        """List the pairs joined and the pairs separated; what holds for statistics bounds a pair's score."""
+        """List the pairs joined and the pairs separated; bounds on statistics give bounds on scores."""
         pairs, stratum = touched_pairs(world, diff)
         records = self.fields.record
         rows = np.array([self._of(records(i), records(j)) for i, j in pairs]).reshape(-1, self.size)
@@ -264,10 +272,11 @@ class PairTemplate(PartitionTemplate):
 
 
 class VectorPairTemplate(PairTemplate):
-    """One factor per pair that compares a field of many dimensions, dimension by dimension.
+    """A factor for every pair, which compares a field of many dimensions dimension by dimension.
 
     function
-        ``function(p, q)`` of two numbers, applied to each dimension of ``field``; one weight each.
+        ``function(p, q)`` of two numbers, applied to each dimension of ``field``; each dimension has one
+        weight.
     """
 
     @check_types
@@ -283,7 +292,8 @@ class VectorPairTemplate(PairTemplate):
     ) -> None:
         if not fields[field].width:
             raise ShapeError(
-                f"field {field!r} has one number per item: use PairTemplate, or give it shape (items, width)."
+                f"field {field!r} has one number per item: use PairTemplate, or give the field shape"
+                " (items, width)."
             )
         self.field = field
         self.elementwise = function
@@ -295,11 +305,11 @@ class VectorPairTemplate(PairTemplate):
         return tuple(self.elementwise(p, q) for p, q in pairs)
 
     def source(self) -> SourceText:
-        """Text of the function of two numbers, for compiling."""
+        """Return the source of the function of two numbers, for compiling."""
         return source_of(self.elementwise)
 
     def add_to(self, program: PartitionProgram, offset: int) -> None:
-        """Take part in a compiled program, with weights from ``offset`` on."""
+        """Add the template to a compiled program; its weights begin at ``offset``."""
         program.check_items(self.name, self.fields.n_items)
         row = program.row(self.fields, self.fields[self.field])
         program.add_pairs(VectorTerm(self.source(), row, -1 if self.repels else 1), offset, self)
@@ -311,7 +321,7 @@ class EdgeTemplate(PartitionTemplate):
     edges : int[pairs, 2]
         Pairs of different items, each pair once.
     features : float[pairs, statistics]
-        Their statistics while the two are in one cluster (in different ones, with ``repels``).
+        The statistics of each pair if its items are in one cluster (with ``repels``, in different ones).
     """
 
     pairwise = True
@@ -352,18 +362,23 @@ class EdgeTemplate(PartitionTemplate):
         check_range("edges", self.edges, n_items)
         ordered = np.sort(self.edges, axis=1)
         if (ordered[:, 0] == ordered[:, 1]).any() or len(np.unique(ordered, axis=0)) != len(ordered):
-            raise InvalidArgumentError("edges must connect two different items and name each pair once.")
+            raise InvalidArgumentError(
+                "each edge must connect two different items, and each pair must be listed once."
+            )
         self.graph = LinkGraph.from_pairs(n_items, self.edges[:, 0], self.edges[:, 1])
 
     def restrict_to(self, items: Int64s) -> Self:
-        """Return the template of some items: the edges between them."""
+        """Return the template for some of the items: the edges among them."""
         refuse_repulsion(self)
         graph, pairs = self.graph.restrict_to(items)
         edges = np.column_stack([graph.first, graph.second]).astype(np.int64)
         return copy_with(self, n_items=len(items), edges=edges, features=self.features[pairs], graph=graph)
 
     def program(self, world: Partition, offset: int, weights: Float64s) -> Program:
-        """Score by the item's own edges, as links are scored, but for the weights of all other pairs."""
+        """Return the program that scores by the item's own edges.
+
+        It is that of links, without weights for unlinked pairs.
+        """
         check_items(self.name, self.n_items, world.n_items)
         features, pair = -self.features if self.repels else self.features, self.graph.pair
         scores = Later(lambda: (features @ weights[offset : offset + self.size])[pair], np.dtype(np.float64))
@@ -388,16 +403,16 @@ class EdgeTemplate(PartitionTemplate):
         )
 
     def statistics(self, world: Partition) -> SparseVector:
-        """Sum the features of the edges inside clusters (between clusters, for repulsion)."""
+        """Return the sum of the features of the edges inside clusters (for repulsion: between clusters)."""
         check_items(self.name, self.n_items, world.n_items)
         labels = world.labels
         together = labels[self.edges[:, 0]] == labels[self.edges[:, 1]]
         return SparseVector.from_dense(self.features[together != self.repels].sum(axis=0))
 
     def difference(self, world: Partition, diff: PartitionDiff) -> SparseVector:
-        """Edges joined minus edges separated, from the edges at the items that move."""
-        made, undone = self._touched(world, diff)
-        change = self.features[made].sum(axis=0) - self.features[undone].sum(axis=0)
+        """Return edges joined minus edges separated, from the edges of the items that move."""
+        joined, undone = self._touched(world, diff)
+        change = self.features[joined].sum(axis=0) - self.features[undone].sum(axis=0)
         return SparseVector.from_dense(-change if self.repels else change)
 
     def _touched(self, world: Partition, diff: PartitionDiff) -> tuple[Ints, Ints]:
@@ -410,10 +425,10 @@ class EdgeTemplate(PartitionTemplate):
     def contributions(
         self, world: Partition, diff: PartitionDiff, weights: Float64s, *, bounds: bool = False
     ) -> Contributions:
-        """List the edges joined and the edges separated; the largest features bound what they change."""
-        made, undone = self._touched(world, diff)
-        edge = np.concatenate([made, undone])
-        kept = np.repeat(np.array([0, 1], np.int8), [len(made), len(undone)])
+        """List the edges joined and the edges separated; the largest features bound their scores."""
+        joined, undone = self._touched(world, diff)
+        edge = np.concatenate([joined, undone])
+        kept = np.repeat(np.array([0, 1], np.int8), [len(joined), len(undone)])
         signs = np.where((kept == 0) != self.repels, 1.0, -1.0)
         bound = float(np.abs(self.features).max(axis=0, initial=0.0) @ np.abs(weights))
         return replace(
@@ -422,7 +437,7 @@ class EdgeTemplate(PartitionTemplate):
 
 
 def _listed_pairs(rows: Float64s, stratum: Int8s, weights: Float64s, bound: float) -> Contributions:
-    """List factors by the rows of their statistics."""
+    """List factors with the given rows of statistics."""
     count, size = rows.shape
     listed = Contributions.weighted(
         count,
@@ -436,11 +451,11 @@ def _listed_pairs(rows: Float64s, stratum: Int8s, weights: Float64s, bound: floa
     return replace(listed, of_pairs=True)
 
 
-def _bounds(name: str, given: ArrayLike, size: int) -> Float64s:
-    bounds = np.asarray(given, dtype=np.float64)
+def _bounds(name: str, bound: ArrayLike, size: int) -> Float64s:
+    bounds = np.asarray(bound, dtype=np.float64)
     if bounds.shape not in ((), (size,)) or not (np.isfinite(bounds) & (bounds >= 0.0)).all():
         raise InvalidArgumentError(
-            f"the bound of template {name!r} must be one number, zero or more, or {size} of them, one per"
-            f" statistic, but {given!r} was given."
+            f"the bound of template {name!r} must be one number, zero or more, or {size} of them, one"
+            f" per statistic, but {bounds!r} was given."
         )
     return np.broadcast_to(bounds, (size,))

@@ -1,4 +1,4 @@
-"""A model over clusterings made ready to run compiled: fields laid out, functions written, pairs gathered."""
+"""Prepare a model over clusterings for compiled walks: lay out fields, write functions, group templates."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from factorwise.world.partition import Partition
 class PartitionProgram:
     """What compiled walks need of templates over clusterings.
 
-    Templates add themselves by `add_pairs`, `add_clusters` and `add_table`; `programs` then
-    gives one program for all pair functions, one for all cluster functions, and so on, and `with_columns`
-    lays what the functions read beside the members of a world.
+    Templates add themselves with `add_pairs`, `add_clusters` and `add_table`. Then `programs` makes one
+    program for all pair functions, one for all cluster functions, and so on, and `with_columns` stores what
+    the functions read next to the members of a world.
     """
 
     def __init__(self, world: Partition) -> None:
@@ -51,20 +51,20 @@ class PartitionProgram:
         self._tables: list[PairTable] = []
         self._table_blocks: list[tuple[int, int, int, int]] = []
 
-    def check_items(self, name: str, given: int) -> None:
-        """Refuse a template made for another number of items."""
-        check_items(name, given, self.n_items)
+    def check_items(self, name: str, count: int) -> None:
+        """Refuse a template that was made for another number of items."""
+        check_items(name, count, self.n_items)
 
     def add_pairs(self, term: PairKind, offset: int, template: Any) -> None:
-        """Take in a pair function, weighed from ``offset`` on."""
+        """Add a pair function, whose weights begin at ``offset``."""
         self._pairs.append((term, offset, template))
 
     def add_clusters(self, term: ClusterTerm, offset: int, template: Any) -> None:
-        """Take in a cluster function, weighed from ``offset`` on."""
+        """Add a cluster function, whose weights begin at ``offset``."""
         self._clusters.append((term, offset, template))
 
     def add_table(self, table: PairTable, aggregates: Sequence[int], offset: int) -> None:
-        """Take in a table of pair features with its cluster-wise aggregates, weighed from ``offset`` on."""
+        """Add a table of pair features with its aggregates, whose weights begin at ``offset``."""
         if table not in self._tables:
             self._tables.append(table)
         widths = [known.padded.shape[1] for known in self._tables]
@@ -73,7 +73,7 @@ class PartitionProgram:
         self._table_blocks += [(code, first, size, offset + k * size) for k, code in enumerate(aggregates)]
 
     def columns(self, fields: Fields, names: frozenset[str]) -> tuple[FieldLayout, ...]:
-        """Lay out those of ``fields`` that a function reads, each once."""
+        """Lay out the columns of ``fields`` that a function reads, each once."""
         return tuple(self._column(fields, f) for name, f in fields.columns.items() if name in names)
 
     def _column(self, fields: Fields, field: Field) -> FieldLayout:
@@ -96,14 +96,15 @@ class PartitionProgram:
         return self._rows[key]
 
     def with_columns(self, world: Clustering) -> Clustering:
-        """Return the arrays of a world with the columns that the functions read, by item and by slot."""
+        """Return the arrays of a world with the columns that functions read, stored by item and by slot."""
         n = self.n_items
         items = {
             "item_ints": _stacked(self._ints, n, np.int32),
             "item_reals": _stacked(self._reals, n, np.float32),
             "item_rows": np.hstack(self._vectors) if self._vectors else np.zeros((n, 0), np.float32),
         }
-        slots = len(world.members) + n + 2 + SIXTEEN  # a cluster laid out anew; scans may read past the last
+        # room for a cluster that is moved in storage; scans may read past the last member
+        slots = len(world.members) + n + 2 + SIXTEEN
         ints = np.zeros((items["item_ints"].shape[1], slots), np.int32)
         reals = np.zeros((items["item_reals"].shape[1], slots), np.float32)
         rows = np.zeros((slots, items["item_rows"].shape[1]), np.float32)
@@ -114,14 +115,14 @@ class PartitionProgram:
 
     def programs(self, weights: Float64s) -> list[Program]:
         """Return the programs of all templates, which score with ``weights``."""
-        found = []
+        programs = []
         if self._pairs:
-            found.append(self._pair_program(weights))
+            programs.append(self._pair_program(weights))
         if self._clusters:
-            found.append(self._cluster_program(weights))
+            programs.append(self._cluster_program(weights))
         if self._tables:
-            found.append(self._table_program(weights))
-        return found
+            programs.append(self._table_program(weights))
+        return programs
 
     def _pair_program(self, weights: Float64s) -> Program:
         offset = np.array([offset for _, offset, _ in self._pairs], np.int64)
@@ -153,7 +154,7 @@ class PartitionProgram:
         }
         return Program(
             name="cluster functions",
-            for_gains=("begin", "applied"),  # scores of clusters, from which gains are taken
+            for_gains=("begin", "applied"),  # scores of clusters, from which gains are computed
             arrays=arrays,
             worlds=[retyped],
             begin=clusters.begin_clusters,
@@ -194,54 +195,54 @@ class PartitionProgram:
 
 
 def _with_plain(functions: dict[str, Written], plain: Any) -> dict[str, Any]:
-    """Give each written function the method of the same name, if there is one, as its plain form."""
+    """Give each written function, as its plain form, the method of the same name if there is one."""
     return {role: replace(written, plain=getattr(plain, role, None)) for role, written in functions.items()}
 
 
 class _PlainPairs:
-    """What written functions of pairs do, by the definitions of their templates."""
+    """The plain forms of written pair functions, by the definitions of their templates."""
 
     def __init__(self, templates: Sequence[tuple[Any, int]], weights: Float64s) -> None:
         self.templates = templates
         self.weights = weights
 
     def _statistics(self, item: int, members: Int32s) -> list[Float64s]:
-        """Statistics of each template: how those of ``members`` change when ``item`` joins them."""
-        one, others = np.array([item], np.int32), members[members != item]
+        """Return how the statistics of ``members`` change in each template when ``item`` joins them."""
+        alone, rest = np.array([item], np.int32), members[members != item]
         signs = [-1.0 if template.repels else 1.0 for template, _ in self.templates]
-        found = [template.between(one, others) for template, _ in self.templates]
-        return [sign * np.asarray(value) for sign, value in zip(signs, found, strict=True)]
+        statistics = [template.between(alone, rest) for template, _ in self.templates]
+        return [sign * np.asarray(value) for sign, value in zip(signs, statistics, strict=True)]
 
     def _joining(self, item: int, members: Int32s) -> float:
         parts = zip(self.templates, self._statistics(item, members), strict=True)
         return float(sum(self.weights[at : at + t.size] @ value for (t, at), value in parts))
 
     def gain(self, world: Any, mine: Any, move: Any) -> float:
-        """Gain of one item's change; counts the pairs, as compiled code does."""
+        """Return the gain of moving one item; it counts the pairs, as compiled code does."""
         move.factors += int(world.size[move.source]) - 1 + int(world.size[move.target])
-        there, here = _members(world, move.target), _members(world, move.source)
-        return self._joining(move.item, there) - self._joining(move.item, here)
+        target, source = _members(world, move.target), _members(world, move.source)
+        return self._joining(move.item, target) - self._joining(move.item, source)
 
     def gains(self, world: Any, mine: Any, move: Any, choice: Any) -> None:
-        """What the item adds to each target."""
+        """Return what the item adds to each target."""
         for k in range(move.choices):
             choice.out[k] += self._joining(move.item, _members(world, int(choice.targets[k])))
 
     def pairs(self, world: Any, mine: Any, move: Any, choice: Any) -> None:
-        """What the pair of the item with each target scores."""
+        """Return the score of the pair of the item with each target."""
         for k in range(move.choices):
             choice.out[k] += self._joining(move.item, choice.targets[k : k + 1])
 
     def gradient(self, world: Any, mine: Any, move: Any, gradient: Any) -> None:
-        """Statistics after the change minus before it."""
+        """Return the statistics after the change minus those before it."""
         for cluster, sign in ((move.target, 1.0), (move.source, -1.0)):
-            found = self._statistics(move.item, _members(world, cluster))
-            for (template, at), value in zip(self.templates, found, strict=True):
+            statistics = self._statistics(move.item, _members(world, cluster))
+            for (template, at), value in zip(self.templates, statistics, strict=True):
                 gradient.value[at : at + template.size] += sign * value
 
 
 class _PlainClusters:
-    """What written functions of clusters do, by the definitions of their templates."""
+    """The plain forms of written cluster functions, by the definitions of their templates."""
 
     def __init__(self, terms: Sequence[tuple[ClusterTerm, int, Any]], weights: Float64s) -> None:
         self.terms = terms
@@ -259,12 +260,12 @@ class _PlainClusters:
             yield offset, template.statistics_of(SimpleNamespace(**fields, size=hi - lo, type=kind))
 
     def score(self, world: Any, mine: Any) -> float:
-        """Score of the members at some slots."""
-        found = self._statistics(world, mine)
-        return float(sum(self.weights[at : at + len(value)] @ value for at, value in found))
+        """Return the score of the members at some slots."""
+        statistics = self._statistics(world, mine)
+        return float(sum(self.weights[at : at + len(value)] @ value for at, value in statistics))
 
     def add(self, world: Any, mine: Any, gradient: Any) -> None:
-        """Add their statistics, with a sign."""
+        """Add their statistics with a sign."""
         for at, value in self._statistics(world, mine):
             gradient.value[at : at + len(value)] += mine.sign[0] * value
 
@@ -279,10 +280,10 @@ def _stacked(columns: list[NDArray[Any]], n_items: int, dtype: type) -> NDArray[
     return np.ascontiguousarray(np.column_stack(columns)) if columns else np.zeros((n_items, 0), dtype)
 
 
-def check_items(name: str, given: int, n_items: int) -> None:
-    """Refuse template ``name``, with fields for ``given`` items, where the world has ``n_items``."""
-    if given != n_items:
+def check_items(name: str, count: int, n_items: int) -> None:
+    """Refuse template ``name``, which has fields for ``count`` items, if the world has ``n_items``."""
+    if count != n_items:
         raise ShapeError(
-            f"template {name!r} has fields for {given} items, but the world has {n_items}:"
-            " build both from the same records."
+            f"template {name!r} has fields for {count} items, but the world has {n_items}: build both"
+            " from the same records."
         )

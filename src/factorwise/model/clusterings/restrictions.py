@@ -1,4 +1,4 @@
-"""What templates share that are restricted to some items of a clustering."""
+"""Functions with which templates restrict themselves to some items of a clustering."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ Kind = TypeVar("Kind")
 
 
 def copy_with(template: Kind, **changed: Any) -> Kind:
-    """Return a copy with other attributes; a function that is a method of the template becomes the copy's."""
+    """Return a copy with changed attributes.
+
+    A function that is a method of the template is bound to the copy.
+    """
     twin = copy(template)
     for name, value in changed.items():
         setattr(twin, name, value)
@@ -22,10 +25,10 @@ def copy_with(template: Kind, **changed: Any) -> Kind:
 
 
 def refuse_repulsion(template: Any) -> None:
-    """Complain of factors between clusters, of which the two may lie in different shards."""
+    """Refuse factors between clusters, because the two clusters may lie in different shards."""
     if template.repels:
         raise TemplateError(
-            f"template {template.name!r} scores pairs of items in different clusters, and walks in shards see"
-            " the clusters of one shard at a time: give it repels=False and its weights with the opposite"
-            " sign, which changes all scores by the same constant."
+            f"template {template.name!r} scores pairs of items in different clusters, but a walk in"
+            " shards sees the clusters of only one shard: use repels=False and weights with the"
+            " opposite sign, which changes all scores by the same constant."
         )

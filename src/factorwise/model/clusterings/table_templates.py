@@ -1,9 +1,9 @@
-"""Cluster-wise factors over a table of pair features.
+"""Factors over clusters from a table of pair features.
 
-First-order features of a cluster: what holds for all pairs of its members, for some, for most, on average,
-and how often. All follow from how many pairs of the cluster have each feature, and a transfer changes those
-counts by the pairs it joins and separates. So a step costs one look at the rows of these pairs, whatever the
-aggregates.
+They are first-order features of a cluster: whether a feature holds for all pairs of its members, for some,
+for most, and how often. All follow from the number of pairs of the cluster that have each feature, and a
+transfer changes these numbers by the pairs it joins and separates. So a step reads the rows of these pairs
+once, whatever the aggregates.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class PairTableTemplate(WholeClusterTemplate):
     table
         The features of every pair of items.
     aggregates
-        Each gives one weight per feature. Of the pairs of a cluster: ``count``, how many have the feature;
-        ``all``, ``exists``, ``majority``, whether all, any, most have it; ``mean``, the share of them;
-        ``per member``, how many for each member. ``linked``: how many members have it with some other.
-        ``count`` alone is a factor per pair: affinity within clusters and, which is the same but for a
-        constant, disparity between them. A cluster of one has no pairs: all its statistics are zero.
+        Each has one weight per feature. Over the pairs of a cluster: ``count``, how many have the feature;
+        ``all``, ``exists`` and ``majority``, whether all, any or most have it; ``mean``, the share that has
+        it; ``per member``, the count divided by the number of members. ``linked``: how many members have the
+        feature with some other member. ``count`` alone is a factor per pair: affinity within clusters or, up
+        to a constant, disparity between them. A cluster of one has no pairs, so all its statistics are zero.
 
     Implements: wick2009samplerank, Sec. 4 (factors of clusters and of pairs across clusters).
     """
@@ -63,15 +63,15 @@ class PairTableTemplate(WholeClusterTemplate):
         )
 
     def pieces(self) -> list[PairTableTemplate]:
-        """Return a template for each aggregate, in the order of the weights."""
+        """Return one template per aggregate, in the order of the weights."""
         return [PairTableTemplate(f"{self.name}: {a}", self.table, (a,)) for a in self.aggregates]
 
     def restrict_to(self, items: Int64s) -> Self:
-        """Return the template of some items: the table of their pairs."""
+        """Return the template for some of the items: the table of their pairs."""
         return copy_with(self, table=self.table.restrict_to(items))
 
     def add_to(self, program: PartitionProgram, offset: int) -> None:
-        """Take part in a compiled program, with weights from ``offset`` on."""
+        """Add the template to a compiled program; its weights begin at ``offset``."""
         program.check_items(self.name, self.table.n_items)
         program.add_table(self.table, [AGGREGATE_CODES[a] for a in self.aggregates], offset)
 
@@ -97,6 +97,6 @@ class PairTableTemplate(WholeClusterTemplate):
         return np.concatenate([values[aggregate] for aggregate in self.aggregates]).astype(np.float64)
 
     def statistics(self, world: Partition) -> SparseVector:
-        """Sum over all clusters."""
+        """Return the sum over all clusters."""
         check_items(self.name, self.table.n_items, world.n_items)
         return SparseVector.from_dense(sum((self.of(m) for m in world.clusters()), np.zeros(self.size)))

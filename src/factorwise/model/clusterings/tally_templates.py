@@ -1,13 +1,13 @@
-r"""Tallies: templates whose statistics follow from how much a cluster has of each key.
+r"""Tallies: templates whose statistics follow from how much of each key a cluster has.
 
-With :math:`n(C, k)` the amount that the members of a cluster C have of key k together, a tally is
+With :math:`n(C, k)` the amount of key k that the members of a cluster C have together, a tally is
 
 .. math:: \sum_C \mathrm{value}\Bigl(\sum_k \mathrm{part}(n(C, k)),\; |C|\Bigr)
 
-Moving an item changes the counts of its own keys in two clusters: it costs two look-ups for each of its keys,
-however large the clusters are. How many different first names a cluster has, how near the members' words are
-to those of the whole cluster, whether all members or some two of them agree: all are tallies. What is no sum
-over keys, such as the share of the most frequent value, is a `ClusterTemplate`.
+Moving an item changes the counts of its own keys in two clusters, which takes two look-ups per key, however
+large the clusters are. Examples are the number of different first names of a cluster, the similarity of the
+members' words to those of the whole cluster, and whether all members, or some two of them, agree. A statistic
+that is not a sum over keys, such as the share of the most frequent value, needs a `ClusterTemplate`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from factorwise.variables.bags import UNIT, Bags
 from factorwise.variables.sparse_rows import take_rows
 from factorwise.world.partition import Partition
 
-_TRIED = 64  # counts from 0 on that a part is tried with, and as many of the largest
+_TRIED = 64  # the part is tried with this many counts from 0 on, and with as many of the largest
 _LARGEST_SUM = 2**62  # of parts, in units
 
 
@@ -42,16 +42,16 @@ class TallyTemplate(WholeClusterTemplate):
     """A factor for every cluster: a function of the sum over keys of a function of the count.
 
     keys
-        What the items have: `Bags.from_field`, `Bags.from_lists` or `Bags.from_weights`.
+        The keys of the items, from `Bags.from_field`, `Bags.from_lists` or `Bags.from_weights`.
     part
         ``part(count)`` of the amount, a whole number, that a cluster has of one key; ``part(0)`` must be 0.
     value
-        ``value(total, size)`` of the sum of the parts and of the number of members: a number or a truth
-        value, or a tuple of them, one per statistic.
+        ``value(total, size)`` of the sum of the parts and of the number of members. It returns a number or a
+        truth value, or a tuple of them, one per statistic.
     statistics
-        A name for each: one weight each.
+        Names of the statistics, each of which has one weight.
     unit
-        Sums are kept in whole multiples of this, so that no rounding error builds up: 1 where all parts are
+        Sums are kept as whole multiples of this, so that no rounding errors accumulate: 1 if all parts are
         whole numbers, otherwise a small number such as ``2**-20``.
 
     >>> from factorwise.world.partition import Partition
@@ -84,14 +84,14 @@ class TallyTemplate(WholeClusterTemplate):
         self.function = value
         self.unit = float(unit)
         if not (self.unit > 0.0 and math.isfinite(self.unit)):
-            raise InvalidArgumentError(f"the unit of template {name!r} must be above zero, not {unit!r}.")
+            raise InvalidArgumentError(f"the unit of template {name!r} must be above zero, but is {unit!r}.")
         self._layout = KeptLayout(name, keys.start, keys.key, amount=keys.amount)
         self._layout.of(None)
         self._check_part()
         self.single = not isinstance(self._answer("a cluster of one", 0.0, 1), tuple)
         self._statistics(0, 1)
-        amounts, place = np.unique(keys.amount, return_inverse=True)
-        parts = np.array([self._part(amount) for amount in amounts.tolist()], np.int64)[place]
+        amounts, position = np.unique(keys.amount, return_inverse=True)
+        parts = np.array([self._part(amount) for amount in amounts.tolist()], np.int64)[position]
         self._parts = parts
 
     def _check_part(self) -> None:
@@ -100,21 +100,21 @@ class TallyTemplate(WholeClusterTemplate):
             part = self._called(count)
             if count == 0 and part != 0.0:
                 raise TemplateError(
-                    f"part(0) of template {self.name!r} is {part}: of keys that a cluster does not have there"
-                    " is no end, so it must be 0."
+                    f"part(0) of template {self.name!r} is {part}, but must be 0, because a cluster"
+                    " lacks almost all keys."
                 )
             if self.unit == 1.0 and part != math.floor(part):
                 raise TemplateError(
-                    f"part({count}) of template {self.name!r} is {part}, which is no whole number: give"
-                    " TallyTemplate(..., unit=2**-20), in multiples of which sums are then kept."
+                    f"part({count}) of template {self.name!r} is {part}, which is not a whole number:"
+                    " use TallyTemplate(..., unit=2**-20), which keeps sums as multiples of the unit."
                 )
         different, times = np.unique(most, return_counts=True)
         parts = np.array([abs(self._called(count)) for count in different.tolist()])
         largest = float(parts @ times) / self.unit
         if largest > _LARGEST_SUM:
             raise InvalidArgumentError(
-                f"the parts of template {self.name!r} add up to {largest:.3g} units, more than 2^62: give a"
-                " larger unit or smaller amounts."
+                f"the parts of template {self.name!r} add up to {largest:.3g} units, but the limit is"
+                " 2^62: use a larger unit or smaller amounts."
             )
 
     def _called(self, count: int) -> float:
@@ -127,22 +127,22 @@ class TallyTemplate(WholeClusterTemplate):
             ) from fault
         if not math.isfinite(part):
             raise TemplateError(
-                f"part({count}) of template {self.name!r} is {part}: parts are finite numbers."
+                f"part({count}) of template {self.name!r} is {part}, but parts must be finite numbers."
             )
         return part
 
     def _part(self, count: int) -> int:
-        """Return the part of a count in units."""
+        """Return the part of a count, in units."""
         return int(in_units(self._called(count), self.unit))
 
     def _statistics(self, total: int, size: int) -> tuple[float, ...]:
-        """Return the statistics of a cluster with a sum of parts in units."""
-        given = f"a total of {total * self.unit} and a cluster of {size}"
-        answer = self._answer(given, total * self.unit, size)
-        return self._checked((answer,) if self.single else answer, given)
+        """Return the statistics of a cluster, given its sum of parts in units."""
+        description = f"a total of {total * self.unit} and a cluster of {size}"
+        answer = self._answer(description, total * self.unit, size)
+        return self._checked((answer,) if self.single else answer, description)
 
     def restrict_to(self, items: Int64s) -> Self:
-        """Return the template of some items and the keys that they have."""
+        """Return the template for some of the items, with the keys that they have."""
         _, entries = take_rows(self.keys.start, items)
         keys = self.keys.restrict_to(items)
         layout = KeptLayout(self.name, keys.start, keys.key, amount=keys.amount)
@@ -151,10 +151,12 @@ class TallyTemplate(WholeClusterTemplate):
     def program(
         self, world: Partition, offset: int, weights: Float64s, groups: Int32s | None = None
     ) -> Program:
-        """Return what walks compiled, with weights from ``offset`` on.
+        """Return the program for compiled walks.
 
+        offset
+            Where the weights of the template begin.
         groups
-            Numbers such that only items of one number can ever be together.
+            Group numbers: only items of the same group can ever be together.
         """
         check_items(self.name, self.keys.n_items, world.n_items)
         counts = self._layout.of(groups)
@@ -171,7 +173,7 @@ class TallyTemplate(WholeClusterTemplate):
         return Program(name=f"tally {self.name!r}", arrays=arrays, **functions)
 
     def of(self, items: Items, cluster_type: int = 0) -> Float64s:
-        """Return the statistics of one cluster; an empty one has none."""
+        """Return the statistics of one cluster; an empty cluster has none."""
         if len(items) == 0:
             return np.zeros(self.size)
         amounts: Counter[int] = Counter()
@@ -180,13 +182,13 @@ class TallyTemplate(WholeClusterTemplate):
         return np.array(self._statistics(sum(map(self._part, amounts.values())), len(items)))
 
     def statistics(self, world: Partition) -> SparseVector:
-        """Sum over all clusters, from the counts of all keys at once."""
+        """Return the sum over all clusters, from the counts of all keys at once."""
         check_items(self.name, self.keys.n_items, world.n_items)
         cluster = np.repeat(world.labels, np.diff(self.keys.start)).astype(np.int64)
-        pairs, place = np.unique(cluster * max(self.keys.n_keys, 1) + self.keys.key, return_inverse=True)
-        counts = np.bincount(place, weights=self.keys.amount, minlength=len(pairs)).astype(np.int64)
-        different, place = np.unique(counts, return_inverse=True)
-        parts = np.array([self._part(count) for count in different.tolist()], np.int64)[place]
+        pairs, position = np.unique(cluster * max(self.keys.n_keys, 1) + self.keys.key, return_inverse=True)
+        counts = np.bincount(position, weights=self.keys.amount, minlength=len(pairs)).astype(np.int64)
+        different, position = np.unique(counts, return_inverse=True)
+        parts = np.array([self._part(count) for count in different.tolist()], np.int64)[position]
         total = np.zeros(len(world.arrays.size), np.int64)
         np.add.at(total, pairs // max(self.keys.n_keys, 1), parts)
         ids = world.cluster_ids()
@@ -196,17 +198,17 @@ class TallyTemplate(WholeClusterTemplate):
 
 
 def occurs(count: int) -> bool:
-    """Whether a cluster has a key: the part of tallies that count keys."""
+    """Whether a cluster has a key: the part function of tallies that count keys."""
     return count > 0
 
 
 def occurs_twice(count: int) -> bool:
-    """Whether a cluster has a key more than once."""
+    """Whether a cluster has a key more than once: the part function of tallies that count repeats."""
     return count > 1
 
 
 def square(count: int) -> int:
-    """Return the square of a count: the part of tallies that compare bags."""
+    """Return the square of a count: the part function of tallies that compare bags."""
     return count * count
 
 
@@ -216,12 +218,15 @@ def beyond_one(total: float, size: int) -> float:
 
 
 def sum_of_cosines(total: float, size: int) -> float:
-    """Return the length of a bag, in units: the sum of the cosines between it and the bags in it."""
+    """Return the length of a bag in units.
+
+    It is the sum of the cosines between the bag and those of its members.
+    """
     return math.sqrt(total) / UNIT
 
 
 def is_square_of_size(total: float, size: int) -> bool:
-    """Whether all members of a cluster of two or more have one and the same key."""
+    """Whether all members of a cluster of two or more share one key."""
     return size > 1 and total == size * size
 
 
@@ -231,7 +236,7 @@ def is_positive(total: float, size: int) -> bool:
 
 
 class DistinctValues(TallyTemplate):
-    """How many different keys a cluster has beyond the first: first names, years, sources."""
+    """The number of different keys of a cluster beyond the first: first names, years, sources."""
 
     @check_types
     def __init__(self, name: str, keys: Bags) -> None:
@@ -242,7 +247,7 @@ class BagCosine(TallyTemplate):
     """The sum of the cosines between each member's bag and that of its cluster.
 
     keys
-        Words with counts or, by `Bags.from_weights`, with weights; scaled to bags of one length.
+        Words with counts or, from `Bags.from_weights`, with weights; they are scaled to bags of one length.
     """
 
     @check_types
@@ -253,21 +258,21 @@ class BagCosine(TallyTemplate):
 class AllAgree(TallyTemplate):
     """Whether all members of a cluster of two or more have the same key.
 
-    A member without a key agrees with nobody.
+    A member without a key agrees with no other member.
     """
 
     @check_types
     def __init__(self, name: str, keys: Bags) -> None:
         if np.diff(keys.start).max() > 1:
             raise ShapeError(
-                f"template {name!r} asks whether all members agree, but some item has several keys: give a"
-                " plain field, one key an item."
+                f"template {name!r} compares one key per item, but some item has several: use a field"
+                " with one number per item."
             )
         super().__init__(name, keys.present(), square, is_square_of_size, ["all agree"])
 
 
 class SomeAgree(TallyTemplate):
-    """Whether some two members of a cluster have a key in common."""
+    """Whether any two members of a cluster have a key in common."""
 
     @check_types
     def __init__(self, name: str, keys: Bags) -> None:

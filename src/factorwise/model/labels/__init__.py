@@ -1,1 +1,1 @@
-"""Templates over assignments of labels, and the program of a model made of them."""
+"""Templates over assignments of labels, and the program of a model that consists of them."""

@@ -1,9 +1,9 @@
-"""What all static templates over assignments share: factors over fixed tuples of variables.
+"""The base of all static templates over assignments: factors over fixed tuples of variables.
 
-A subclass says which statistics a factor has at given labels (`ScopedTemplate.entries`) and how they look
-as tables of log-potentials (`ScopedTemplate.tables`); finding the factors that a diff touches, reading the
-labels before and after it and subtracting is done here, once. Tables are linear in the weights, so learning
-asks for the transpose, from numbers on table entries back to the weights: `ScopedTemplate.adjoint`.
+A subclass defines the statistics of a factor for given labels (`ScopedTemplate.entries`) and the factors as
+tables of log-potentials (`ScopedTemplate.tables`). This class finds the factors that a diff touches, reads
+the labels before and after it, and subtracts. Tables are linear in the weights, so learning uses their
+transpose, from numbers on table entries to the weights: `ScopedTemplate.adjoint`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TableGroup(NamedTuple):
     tables: Float64s
 
     def summed(self, arrays: Sequence[Floats]) -> Float64s:
-        """Add arrays, one per factor, over the factors that share a table; shaped as ``tables``."""
+        """Add arrays, one per factor, over the factors that share a table, into the shape of ``tables``."""
         count, entries = self.tables.shape
         if not len(arrays):
             return np.zeros((count, entries))
@@ -62,7 +62,7 @@ class ScopedTemplate(Template[Assignment, Relabel]):
     """Factors over fixed tuples of variables.
 
     scopes : int64[factors, arity]
-        Rows of ``column``, or flat variable numbers where ``column`` is None; none twice in a factor.
+        Rows of ``column``, or flat variable numbers if ``column`` is None; no variable twice in a factor.
     column
         The column whose rows the scopes name.
     """
@@ -73,11 +73,11 @@ class ScopedTemplate(Template[Assignment, Relabel]):
     _bound: tuple[Variables, int] | None = None
 
     def entries(self, variables: Variables, factors: Int64s, labels: Int64s) -> tuple[Int64s, Float64s]:
-        """Return index and value of the statistics of ``factors`` at ``labels`` (one row of codes each)."""
+        """Return index and value of the statistics of ``factors``, given one row of label codes for each."""
         return np.zeros(0, dtype=np.int64), np.zeros(0)
 
     def constants(self, factors: Int64s, labels: Int64s) -> Float64s | None:
-        """Return the score of each factor that no weight multiplies; None where there is none."""
+        """Return the score of each factor that no weight multiplies; None if there is none."""
         return None
 
     def has_constants(self) -> bool:
@@ -85,34 +85,35 @@ class ScopedTemplate(Template[Assignment, Relabel]):
         return type(self).constants is not ScopedTemplate.constants
 
     def hard(self, factors: Int64s) -> Bools:
-        """Return which of ``factors`` can forbid a setting; such factors are never left out of a sample."""
+        """Return which of ``factors`` can forbid a setting; samples of factors always include them."""
         return np.zeros(len(factors), dtype=np.bool_)
 
     def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
-        """Yield all factors as tables under ``weights``, the template's own block."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what its tables are")
+        """Yield all factors as tables under ``weights``, the weights of this template."""
+        raise NotImplementedError(f"{type(self).__name__} does not define its tables")
 
     def adjoint(self, variables: Variables, arrays: Sequence[Floats]) -> SparseVector:
-        """Transpose of `tables`: the gradient in the weights of a sum over table entries.
+        """Return the gradient, in the weights, of a sum over table entries: the transpose of `tables`.
 
-        The fallback tries the weights one by one; a subclass that knows its tables says it at once.
+        This default tries one weight after the other; a subclass that knows its tables can override it.
 
         arrays
-            For each group that `tables` yields, what multiplies its entries, shaped as the group's tables.
+            For each group that `tables` yields, the numbers that multiply its entries, in the shape of the
+            group's tables.
         """
         total = np.zeros(self.size)
         constants = [group.tables for group in self.tables(variables, np.zeros(self.size))]
         for weight in range(self.size):
-            unit = np.zeros(self.size)  # a new one each time: tables may be views of the weights
+            unit = np.zeros(self.size)  # a new array each time, because tables may be views of the weights
             unit[weight] = 1.0
-            for group, constant, given in zip(self.tables(variables, unit), constants, arrays, strict=True):
+            for group, constant, array in zip(self.tables(variables, unit), constants, arrays, strict=True):
                 slope = np.zeros_like(constant)
                 np.subtract(group.tables, constant, out=slope, where=constant > -np.inf)
-                total[weight] += np.vdot(given, slope)
+                total[weight] += np.vdot(array, slope)
         return SparseVector.from_dense(total)
 
     def expected(self, variables: Variables, beliefs: Sequence[Floats]) -> SparseVector:
-        """Sum over all factors of the mean of their statistics.
+        """Return the sum over all factors of the expected statistics.
 
         beliefs
             One array of joint probabilities per factor, in the order in which `tables` yields the factors.
@@ -128,22 +129,22 @@ class ScopedTemplate(Template[Assignment, Relabel]):
     def crossing(self) -> Crossed | None:
         """Return what `entries` cross with the joint setting of the labels, for compiled gradients.
 
-        None, the fallback, has the statistics written out for every setting.
+        With None, the default, the statistics are listed for every setting.
         """
         return None
 
     def trusted_crossing(self) -> Crossed | None:
-        """Return `crossing`, unless a subclass says otherwise in its `entries`."""
+        """Return `crossing`, or None if a subclass overrides `entries` and not `crossing`."""
         for kind in type(self).__mro__:
             if "entries" in vars(kind) or "crossing" in vars(kind):
                 return self.crossing() if "crossing" in vars(kind) else None
         return None
 
     def statistic_rows(self, variables: Variables) -> StatisticRows:
-        """Write out the statistics of every setting, once for factors that share a table."""
+        """List the statistics of every setting, once for factors that share a table."""
         scopes = self.scopes + self.offset(variables)
         groups = list(self.tables(variables, np.zeros(self.size)))
-        # of several groups, the order of the factors is not that of the scopes
+        # if there are several groups, the factors are not in the order of the scopes
         which = groups[0].which if len(groups) == 1 else np.arange(len(scopes))
 
         def statistics(factor: int, setting: tuple[int, ...]) -> tuple[Int64s, Float64s]:
@@ -156,15 +157,15 @@ class ScopedTemplate(Template[Assignment, Relabel]):
         layout.add_factors(self, offset)
 
     def check(self, variables: Variables) -> None:
-        """Refuse variables that the scopes do not fit; called once per set of variables."""
+        """Refuse variables that do not fit the scopes; called once per set of variables."""
         if len(self.scopes) and int(self.scopes.max()) >= len(variables):
             raise InvalidArgumentError(
-                f"template {self.name!r} names variable {int(self.scopes.max())}, but there are"
-                f" {len(variables)}: build it for the variables of this world."
+                f"template {self.name!r} names variable {int(self.scopes.max())}, but there are only"
+                f" {len(variables)} variables: build it for the variables of this world."
             )
 
     def offset(self, variables: Variables) -> int:
-        """Return the flat number from which the scopes count, after checking that they fit."""
+        """Return the flat number of the first variable of the scopes, after checking that they fit."""
         if self._bound is not None and self._bound[0] is variables:
             return self._bound[1]
         start = 0
@@ -177,7 +178,7 @@ class ScopedTemplate(Template[Assignment, Relabel]):
 
     @cached_property
     def touching(self) -> tuple[Int64s, Int64s]:
-        """Factors at each row of the scopes as ``(start[rows + 1], factor[edges])``."""
+        """The factors of each row of the scopes as ``(start[rows + 1], factor[edges])``."""
         rows = self.scopes.ravel()
         order = np.argsort(rows, kind="stable")
         start = np.zeros(int(rows.max(initial=-1)) + 2, dtype=np.int64)
@@ -202,15 +203,15 @@ class ScopedTemplate(Template[Assignment, Relabel]):
         return factors, before, replaced(scopes, before, diff)
 
     def statistics(self, world: Assignment) -> SparseVector:
-        """Sum of the statistics of all factors."""
+        """Return the sum of the statistics of all factors."""
         labels = world.values[self.scopes + self.offset(world.variables)].astype(np.int64)
         index, value = self.entries(world.variables, np.arange(len(self.scopes)), labels)
-        if self.size <= 4 * len(index):  # counting is faster than sorting, unless most weights are not met
+        if self.size <= 4 * len(index):  # counting is faster than sorting, unless most weights do not occur
             return SparseVector.from_dense(np.bincount(index, weights=value, minlength=self.size))
         return SparseVector.of(index, value)
 
     def difference(self, world: Assignment, diff: Relabel) -> SparseVector:
-        """Statistics after ``diff`` minus before it, from the touched factors only."""
+        """Return the statistics after ``diff`` minus those before it, from the touched factors only."""
         if self.size == 0:
             return SparseVector.empty()
         factors, before, after = self.around(world, diff)
@@ -219,13 +220,13 @@ class ScopedTemplate(Template[Assignment, Relabel]):
         return SparseVector.of(np.concatenate([index, lost]), np.concatenate([value, -amount]))
 
     def constant(self, world: Assignment) -> float:
-        """Score that no weight multiplies."""
+        """Return the score that no weight multiplies."""
         labels = world.values[self.scopes + self.offset(world.variables)].astype(np.int64)
         scores = self.constants(np.arange(len(self.scopes)), labels)
         return 0.0 if scores is None else float(scores.sum())
 
     def constant_gain(self, world: Assignment, diff: Relabel) -> float:
-        """Change of `constant`, from the touched factors only."""
+        """Return the change of `constant`, from the touched factors only."""
         if not self.has_constants():
             return 0.0
         factors, before, after = self.around(world, diff)
@@ -247,7 +248,8 @@ class ScopedTemplate(Template[Assignment, Relabel]):
         bound: Any = np.inf
         if bounds:
             groups = list(self.tables(world.variables, weights))
-            if len(groups) == 1:  # of several, the order of the factors is not that of the scopes
+            # if there are several groups, the factors are not in the order of the scopes
+            if len(groups) == 1:
                 bound = np.ptp(np.nan_to_num(groups[0].tables, neginf=0.0), axis=1)[groups[0].which[factors]]
         return Contributions.weighted(
             len(factors),
@@ -263,33 +265,38 @@ class ScopedTemplate(Template[Assignment, Relabel]):
     def _listed_entries(
         self, variables: Variables, factors: Int64s, before: Int64s, after: Int64s
     ) -> tuple[Int64s, Int64s, Float64s]:
-        """Return the factor, weight and amount of every change of a statistic, factor by factor."""
+        """Return the factor, weight and amount of every change of a statistic, ordered by factor."""
         owner: list[int] = []
         index: list[int] = []
         value: list[float] = []
-        for place in range(len(factors)):
+        for factor_number in range(len(factors)):
             for labels, sign in ((after, 1.0), (before, -1.0)):
-                where, amount = self.entries(variables, factors[place : place + 1], labels[place : place + 1])
-                owner += [place] * len(where)
+                where, amount = self.entries(
+                    variables,
+                    factors[factor_number : factor_number + 1],
+                    labels[factor_number : factor_number + 1],
+                )
+                owner += [factor_number] * len(where)
                 index += where.tolist()
                 value += (sign * amount).tolist()
         return np.array(owner, np.int64), np.array(index, np.int64), np.array(value, np.float64)
 
 
 def column_start(template: str, column: Column, variables: Variables) -> int:
-    """Return where ``column`` begins in ``variables``, after checking that it is the column meant."""
-    found = variables.column(column.name)
-    if len(found) != len(column) or found.domain != column.domain:
+    """Return where ``column`` begins in ``variables``, after checking that it is the same column."""
+    actual = variables.column(column.name)
+    if len(actual) != len(column) or actual.domain != column.domain:
         raise InvalidArgumentError(
-            f"template {template!r} was built for column {column.name!r} with {len(column)} rows over domain"
-            f" {column.domain.name!r} of {len(column.domain)} labels, but the world's column has"
-            f" {len(found)} rows and {len(found.domain)} labels: build the template from the world's column."
+            f"template {template!r} was built for column {column.name!r} with {len(column)} rows over"
+            f" domain {column.domain.name!r} of {len(column.domain)} labels, but the world's column has"
+            f" {len(actual)} rows and {len(actual.domain)} labels: build the template from the world's"
+            " column."
         )
     return int(variables.slice_of(column.name).start)
 
 
 def ranges(start: Int64s, rows: Int64s) -> Int64s:
-    """Return the positions ``start[r]:start[r + 1]`` of each row, one after the other."""
+    """Return the positions ``start[r]`` to ``start[r + 1] - 1`` of each row, one row after the other."""
     return take_rows(start, rows)[1]
 
 
@@ -302,13 +309,13 @@ def replaced(scopes: Int64s, labels: Int64s, diff: Relabel) -> Int64s:
     if len(changed) == 0:
         return labels.copy()
     order = np.argsort(changed)
-    place = np.minimum(np.searchsorted(changed[order], scopes), len(changed) - 1)
-    return np.where(changed[order][place] == scopes, new[order][place], labels)
+    position = np.minimum(np.searchsorted(changed[order], scopes), len(changed) - 1)
+    return np.where(changed[order][position] == scopes, new[order][position], labels)
 
 
-def scope_array(template: str, given: Any, arity: int | None = None) -> Int64s:
-    """Check scopes given by a user and return them as int64[factors, arity]."""
-    scopes = as_array(f"the scopes of template {template!r}", given)
+def scope_array(template: str, values: Any, arity: int | None = None) -> Int64s:
+    """Check scopes from a user and return them as int64[factors, arity]."""
+    scopes = as_array(f"the scopes of template {template!r}", values)
     if scopes.size == 0:
         return np.zeros((0, arity or 1), dtype=np.int64)
     if scopes.ndim != 2 or (arity is not None and scopes.shape[1] != arity):
@@ -319,8 +326,8 @@ def scope_array(template: str, given: Any, arity: int | None = None) -> Int64s:
         )
     if scopes.dtype.kind not in "iu" or scopes.min() < 0:
         raise InvalidArgumentError(
-            f"the scopes of template {template!r} must be numbers of variables, zero or more, but hold"
-            f" {scopes.dtype} from {scopes.min()}."
+            f"the scopes of template {template!r} must be numbers of variables, zero or more, but are"
+            f" {scopes.dtype} from {scopes.min()} on."
         )
     ordered = np.sort(scopes, axis=1)
     twice = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
@@ -332,13 +339,13 @@ def scope_array(template: str, given: Any, arity: int | None = None) -> Int64s:
     return scopes.astype(np.int64)
 
 
-def log_potentials(template: str, given: ArrayLike) -> Float64s:
-    """Check log-potentials given by a user: finite, or -inf to forbid."""
-    tables = as_numbers(f"tables of template {template!r}", given)
+def log_potentials(template: str, values: ArrayLike) -> Float64s:
+    """Check log-potentials from a user: finite, or -inf to forbid a setting."""
+    tables = as_numbers(f"tables of template {template!r}", values)
     wrong = np.isnan(tables) | np.isposinf(tables)
     if wrong.any():
         raise InvalidArgumentError(
-            f"a table of template {template!r} holds {tables[wrong].flat[0]}: a log-potential is finite,"
-            " or -inf to forbid a setting."
+            f"a table of template {template!r} holds {tables[wrong].flat[0]}: log-potentials must be"
+            " finite, or -inf to forbid a setting."
         )
     return tables

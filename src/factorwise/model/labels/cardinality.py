@@ -1,4 +1,4 @@
-"""Counts of a label within groups of variables."""
+"""Templates that count a label within groups of variables."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from factorwise.world.assignment import Assignment, Relabel
 
 
 class Cardinality(Template[Assignment, Relabel]):
-    """One factor per group of rows of ``column``: how many of them have ``label``.
+    """One factor per group of rows of ``column``, which depends on how many of them have ``label``.
 
     groups
         Lists of rows, which may overlap; or one integer per row, the row's group (-1: in none). By default
-        all rows are one group.
+        all rows form one group.
     maximum
-        Statistics are one-hot: a weight for each count from 0, the last one for ``maximum`` or more. By
+        Each count from 0 has a weight of its own, up to ``maximum``, whose weight larger counts share. By
         default the size of the largest group.
     statistics_of
-        Statistics of each count instead: a function of the count that returns a number or a tuple of numbers,
-        or an array of one row per count from 0 to the size of the largest group.
+        Other statistics of a count instead: a function of the count that returns a number or a tuple of
+        numbers, or an array with one row per count from 0 to the size of the largest group.
     fixed
         Log-potential of each count that no weight multiplies, up to the size of the largest group; ``-inf``
         forbids a count. Without ``maximum`` or ``statistics_of`` the template then has no weights.
@@ -76,8 +76,8 @@ class Cardinality(Template[Assignment, Relabel]):
         self.fixed = None if fixed is None else log_potentials(self.name, fixed)
         if self.fixed is not None and self.fixed.shape != (largest + 1,):
             raise ShapeError(
-                f"the fixed log-potentials of template {self.name!r} have shape {self.fixed.shape}, but its"
-                f" largest group asks for counts 0 to {largest}: give {largest + 1} numbers."
+                f"the fixed log-potentials of template {self.name!r} have shape {self.fixed.shape}, but"
+                f" its largest group allows counts from 0 to {largest}: give {largest + 1} numbers."
             )
 
     @property
@@ -86,16 +86,20 @@ class Cardinality(Template[Assignment, Relabel]):
         return len(self.start) - 1
 
     def potentials(self, weights: Floats) -> Float64s:
-        """Return the log-potential of each count under ``weights``, the template's own block."""
+        """Return the log-potential of each count under ``weights``, the weights of this template."""
         scores = np.asarray(self.basis @ weights, dtype=np.float64)
         return scores if self.fixed is None else scores + self.fixed
 
     def adjoint(self, array: Floats) -> SparseVector:
-        """Transpose of `potentials`: the gradient in the weights of a sum over counts, one number each."""
+        """Return the gradient, in the weights, of a sum over counts: the transpose of `potentials`.
+
+        array
+            The number that multiplies the potential of each count.
+        """
         return SparseVector.from_dense(array @ self.basis)
 
     def expected(self, beliefs: Sequence[Floats]) -> SparseVector:
-        """Sum over the groups of the mean of their statistics.
+        """Return the sum over the groups of the expected statistics.
 
         beliefs
             One array of joint probabilities per group, in any order, with one axis per member.
@@ -114,7 +118,7 @@ class Cardinality(Template[Assignment, Relabel]):
 
     @cached_property
     def _memberships(self) -> tuple[Int64s, Int64s]:
-        """Groups at each row as ``(start[rows + 1], group[memberships])``."""
+        """The groups of each row as ``(start[rows + 1], group[memberships])``."""
         group = np.repeat(np.arange(self.n_groups), np.diff(self.start))
         order = np.argsort(self.rows, kind="stable")
         start = np.zeros(len(self.column) + 1, dtype=np.int64)
@@ -122,13 +126,13 @@ class Cardinality(Template[Assignment, Relabel]):
         return start, group[order]
 
     def _counts(self, world: Assignment, groups: Int64s) -> Int64s:
-        place = ranges(self.start, groups)
+        position = ranges(self.start, groups)
         owner = np.repeat(np.arange(len(groups)), self.start[groups + 1] - self.start[groups])
-        has = world.values[self.members(world.variables)[place]] == self.code
+        has = world.values[self.members(world.variables)[position]] == self.code
         return np.bincount(owner[has], minlength=len(groups))
 
     def _changed(self, world: Assignment, diff: Relabel) -> tuple[Int64s, Int64s]:
-        """Return the counts before and after ``diff`` of the groups whose count it changes."""
+        """Return the groups whose count ``diff`` changes, with their counts before and after it."""
         offset = column_start(self.name, self.column, world.variables)
         rows = np.asarray(diff.variables, dtype=np.int64) - offset
         step = np.equal(diff.new, self.code).astype(np.int64) - np.equal(diff.old, self.code)
@@ -142,23 +146,23 @@ class Cardinality(Template[Assignment, Relabel]):
         return before, before + shift
 
     def statistics(self, world: Assignment) -> SparseVector:
-        """Sum of the statistics of all groups."""
+        """Return the sum of the statistics of all groups."""
         counts = self._counts(world, np.arange(self.n_groups))
         return SparseVector.from_dense(np.bincount(counts, minlength=len(self.basis)) @ self.basis)
 
     def difference(self, world: Assignment, diff: Relabel) -> SparseVector:
-        """Statistics after ``diff`` minus before it, from the groups whose count changes."""
+        """Return the statistics after ``diff`` minus those before it, from the groups whose count changes."""
         before, after = self._changed(world, diff)
         return SparseVector.from_dense((self.basis[after] - self.basis[before]).sum(axis=0))
 
     def constant(self, world: Assignment) -> float:
-        """Fixed log-potentials of all counts."""
+        """Return the sum of the fixed log-potentials of all counts."""
         if self.fixed is None:
             return 0.0
         return float(self.fixed[self._counts(world, np.arange(self.n_groups))].sum())
 
     def constant_gain(self, world: Assignment, diff: Relabel) -> float:
-        """Change of the fixed log-potentials, from the groups whose count changes."""
+        """Return the change of the fixed log-potentials, from the groups whose count changes."""
         if self.fixed is None:
             return 0.0
         before, after = self._changed(world, diff)
@@ -167,7 +171,7 @@ class Cardinality(Template[Assignment, Relabel]):
     def contributions(
         self, world: Assignment, diff: Relabel, weights: Float64s, *, bounds: bool = False
     ) -> Contributions:
-        """Examine the groups' factors together and always: a diff touches few of them."""
+        """List the groups' factors as one that is always examined, because a diff touches few groups."""
         return Contributions.whole(self, world, diff, weights)
 
     def add_to(self, layout: LabelProgram, offset: int) -> None:
@@ -175,7 +179,7 @@ class Cardinality(Template[Assignment, Relabel]):
         layout.add_counts(self, offset)
 
     def weight_name(self, index: int) -> str:
-        """Name the count."""
+        """Return the name of the count."""
         if not self.one_hot:
             return f"{self.name}: statistic {index}"
         if index == self.size - 1 and self.size < len(self.basis):
@@ -184,7 +188,7 @@ class Cardinality(Template[Assignment, Relabel]):
 
 
 def _grouped(name: str, column: Column, groups: Any) -> tuple[Int64s, Int64s]:
-    """Return groups as ``(start[groups + 1], row[memberships])`` after checking them."""
+    """Check groups and return them as ``(start[groups + 1], row[memberships])``."""
     if groups is None:
         return np.array([0, len(column)], dtype=np.int64), np.arange(len(column), dtype=np.int64)
     if isinstance(groups, np.ndarray) and groups.ndim == 1 and groups.dtype.kind in "iu":
@@ -205,30 +209,32 @@ def _grouped(name: str, column: Column, groups: Any) -> tuple[Int64s, Int64s]:
         rows = np.concatenate(listed) if listed else np.zeros(0, dtype=np.int64)
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(column):
             raise InvalidArgumentError(
-                f"a group of template {name!r} names row {int(rows.max())} of column {column.name!r}, whose"
-                f" rows are 0 to {len(column) - 1}."
+                f"a group of template {name!r} names row {int(rows.max())}, but column {column.name!r}"
+                f" has rows 0 to {len(column) - 1}."
             )
     if not len(sizes) or int(sizes.min()) == 0:
         raise InvalidArgumentError(
-            f"template {name!r} has no groups or an empty one: give at least one row in each group."
+            f"template {name!r} has no groups, or an empty one: give at least one row in each group."
         )
     start = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=start[1:])
     return start, rows
 
 
-def _basis(name: str, given: Callable[[int], Any] | ArrayLike, largest: int) -> Float64s:
-    rows: Any = [np.atleast_1d(given(n)) for n in range(largest + 1)] if callable(given) else given
+def _basis(name: str, statistics: Callable[[int], Any] | ArrayLike, largest: int) -> Float64s:
+    rows: Any = (
+        [np.atleast_1d(statistics(n)) for n in range(largest + 1)] if callable(statistics) else statistics
+    )
     try:
         basis = np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError):
         basis = np.zeros(0)
-    if basis.ndim == 1 and not callable(given):
+    if basis.ndim == 1 and not callable(statistics):
         basis = basis[:, None]
     if basis.ndim != 2 or len(basis) != largest + 1:
         raise TemplateError(
-            f"the statistics of template {name!r} must be the same number of numbers for each count from 0 to"
-            f" {largest}, but they have shape {basis.shape}."
+            f"the statistics of template {name!r} must have the same number of values for each count"
+            f" from 0 to {largest}, but have shape {basis.shape}."
         )
     if not np.isfinite(basis).all():
         count = int(np.argwhere(~np.isfinite(basis))[0][0])

@@ -1,4 +1,4 @@
-"""Templates over assignments that are made of a user's own functions."""
+"""Templates over assignments whose statistics are computed by a user's functions."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class TupleTemplate(ScopedTemplate):
         Flat variable numbers; see `Variables.number`.
     function
         ``function(label, ..., datum, ...)`` gets the labels of one factor (as the domain lists them, not
-        their codes) and its row of each ``data`` column, and returns a tuple of numbers. It must depend on
-        its arguments only.
+        their codes) and the factor's entry of each ``data`` column. It returns a tuple of numbers, which must
+        depend on the arguments only.
     statistic_names
-        What each number means, for people.
+        The name of each statistic.
     data
-        Columns of one entry per factor.
+        Columns with one entry per factor.
     """
 
     @check_types
@@ -71,19 +71,19 @@ class TupleTemplate(ScopedTemplate):
         return np.tile(np.arange(self.size, dtype=np.int64), len(rows)), values.ravel()
 
     def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
-        """Yield one table per factor, or one per combination of domains where there is no data."""
+        """Yield one table per factor or, without data, one per combination of domains."""
         for scopes, which, numbers in self._statistics_tables(variables):
             yield TableGroup(scopes, which, numbers @ np.asarray(weights, dtype=np.float64))
 
     def adjoint(self, variables: Variables, arrays: Sequence[Floats]) -> SparseVector:
-        """Add up the statistics of each table entry."""
+        """Add the statistics of all table entries, each times the number given for it."""
         total = np.zeros(self.size)
-        for (_, _, numbers), given in zip(self._statistics_tables(variables), arrays, strict=True):
-            total += np.tensordot(given, numbers, axes=2)
+        for (_, _, numbers), array in zip(self._statistics_tables(variables), arrays, strict=True):
+            total += np.tensordot(array, numbers, axes=2)
         return SparseVector.from_dense(total)
 
     def statistic_rows(self, variables: Variables) -> StatisticRows:
-        """Write out the statistics that the tables are made of."""
+        """List the statistics from which the tables are computed."""
         scopes, first, counts, index, value, rows = [], [], [], [], [], 0
         for scope, which, numbers in self._statistics_tables(variables):
             row, statistic = np.nonzero(numbers.reshape(-1, self.size))
@@ -99,13 +99,14 @@ class TupleTemplate(ScopedTemplate):
         )
 
     def weight_name(self, index: int) -> str:
-        """Name the statistic."""
+        """Return the name of the statistic."""
         return f"{self.name}: {self.statistic_names[index]}"
 
     def _statistics_tables(self, variables: Variables) -> list[tuple[Int64s, Int64s, Float64s]]:
         """Return scopes, ``which`` and float64[tables, entries, size] per group.
 
-        The function is called for every table entry, once for all weights: learning asks again and again.
+        The function is called only once for every table entry, because learning asks for the tables again and
+        again.
         """
         self.offset(variables)
         if self._known is None or self._known[0] != variables.layout:
@@ -120,9 +121,9 @@ class TupleTemplate(ScopedTemplate):
         shapes, kind = np.unique(cardinality[first], axis=0, return_inverse=True)
         for number, shape in enumerate(shapes):
             chosen = np.flatnonzero(kind.ravel() == number)
-            place = np.full(len(first), -1, dtype=np.int64)
-            place[chosen] = np.arange(len(chosen))
-            mine = place[which.ravel()]
+            position = np.full(len(first), -1, dtype=np.int64)
+            position[chosen] = np.arange(len(chosen))
+            mine = position[which.ravel()]
             settings = np.indices(tuple(shape)).reshape(len(shape), -1).T.tolist()
             numbers = [
                 [self._call(variables, factor, codes) for codes in settings]
@@ -141,7 +142,7 @@ class TupleTemplate(ScopedTemplate):
 
 
 class DynamicTemplate(Template[Assignment, Relabel]):
-    """Factors that come and go with the labels, from two plain functions over the array of codes.
+    """Factors that appear and disappear with the labels, from two plain functions of the array of codes.
 
     touched
         ``touched(values, variable, out) -> count`` writes to the first rows of ``out`` the keys of all
@@ -149,11 +150,11 @@ class DynamicTemplate(Template[Assignment, Relabel]):
     statistics
         ``statistics(values, key) -> tuple`` returns the numbers of one factor.
     statistic_names
-        What each number means, for people.
+        The name of each statistic.
     key_width
-        How many integers name a factor.
+        How many integers identify a factor.
     max_touched
-        Most factors that one variable can touch.
+        The largest number of factors that one variable can touch.
     """
 
     @check_types
@@ -197,13 +198,16 @@ class DynamicTemplate(Template[Assignment, Relabel]):
         return np.unique(out[:count], axis=0)
 
     def statistics(self, world: Assignment) -> SparseVector:
-        """Sum of the statistics of all factors that exist in ``world``."""
+        """Return the sum of the statistics of all factors that exist in ``world``."""
         every = [self.keys(world.values, variable) for variable in range(len(world.values))]
         distinct = np.unique(np.concatenate(every), axis=0)
         return SparseVector.from_dense(self._total(world.values, distinct))
 
     def difference(self, world: Assignment, diff: Relabel) -> SparseVector:
-        """Statistics after ``diff`` minus before it: change after change, from the touched factors only."""
+        """Return the statistics after ``diff`` minus those before it, from the touched factors only.
+
+        The changes of the diff are applied one after the other.
+        """
         values = world.values.copy()
         total = np.zeros(self.size)
         for variable, new in zip(diff.variables, diff.new, strict=True):
@@ -213,12 +217,12 @@ class DynamicTemplate(Template[Assignment, Relabel]):
         return SparseVector.from_dense(total)
 
     def weight_name(self, index: int) -> str:
-        """Name the statistic."""
+        """Return the name of the statistic."""
         return f"{self.name}: {self.statistic_names[index]}"
 
     def program(self, world: Assignment, offset: int, weights: Floats) -> Program:
-        """Ask the functions before and after a change, with weights from ``offset`` on."""
-        rows = 2 * self.max_touched + 64  # compiled code writes before anyone can check what it claims
+        """Return the program, which calls the functions before and after a change."""
+        rows = 2 * self.max_touched + 64  # compiled code writes before its count can be checked
         arrays = {
             "keys": np.zeros((rows, self.key_width), np.int64),
             "weights": weights,
@@ -237,7 +241,7 @@ class DynamicTemplate(Template[Assignment, Relabel]):
 
 
 def checked_statistics(template: str, factor: str, result: Any, size: int) -> tuple[float, ...]:
-    """Refuse what a user's function must not return: the wrong number of numbers, other types, NaN."""
+    """Check what a user's function returned: refuse other types, wrong numbers of values, and NaN."""
     if not isinstance(result, (tuple, list, np.ndarray)):
         raise TemplateError(
             f"template {template!r} returned {type(result).__name__} {result!r} for {factor}: return a tuple"
@@ -256,7 +260,7 @@ def checked_statistics(template: str, factor: str, result: Any, size: int) -> tu
         ) from error
     if not all(map(math.isfinite, numbers)):
         raise TemplateError(
-            f"template {template!r} returned {numbers} for {factor}: statistics are finite numbers."
+            f"template {template!r} returned {numbers} for {factor}: statistics must be finite numbers."
             " To forbid a setting, use Tables with -inf."
         )
     return numbers

@@ -1,7 +1,7 @@
 """The library of static templates over assignments.
 
-Biases, features, transitions, skip edges and tables over any tuple of variables. Counts of labels in groups
-are in `cardinality`, templates made of a user's own functions in `custom_assignment`.
+Biases, features, transitions, skip edges, and tables over any tuple of variables. Templates that count labels
+in groups are in `cardinality`, templates with a user's own functions in `custom`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from factorwise.variables.variable import Column, Variables
 
 
 class SharedTable(ScopedTemplate):
-    """Factors that share one weight per joint setting of their labels: how often each setting occurs."""
+    """Factors that share one weight per joint setting of their labels; the statistics count settings."""
 
     def crossing(self) -> Crossed | None:
         """Count the setting."""
@@ -40,12 +40,12 @@ class SharedTable(ScopedTemplate):
         yield _shared(self, variables, weights)
 
     def adjoint(self, variables: Variables, arrays: Sequence[Floats]) -> SparseVector:
-        """Take the entries as they are: the table is the weights."""
+        """Return the entries as they are, because the table is the weights."""
         return SparseVector.from_dense(np.ravel(arrays[0]))
 
 
 class FeatureTemplate(ScopedTemplate):
-    """Factors with a row of features each: one weight per feature and joint setting of the labels."""
+    """Factors with a row of features each, and one weight per feature and joint setting of the labels."""
 
     column: Column
     features: Features
@@ -67,7 +67,7 @@ class FeatureTemplate(ScopedTemplate):
 
 
 class Bias(SharedTable):
-    """One weight per label: how often each label occurs in ``column``."""
+    """One weight per label, whose statistic counts that label in ``column``."""
 
     column: Column
 
@@ -83,12 +83,12 @@ class Bias(SharedTable):
         return labels[:, 0], np.ones(len(labels))
 
     def weight_name(self, index: int) -> str:
-        """Name the label."""
+        """Return the name of the label."""
         return f"{self.name}: {self.column.domain.labels[index]}"
 
 
 class UnaryFeatures(FeatureTemplate):
-    """One weight per feature and label: the features of a variable, counted with its label.
+    """One weight per feature and label, for the features of a variable and its label.
 
     features
         One row per row of ``column``.
@@ -112,10 +112,10 @@ class UnaryFeatures(FeatureTemplate):
         return _crossing(self.features, len(self.column.domain))
 
     def weight_name(self, index: int) -> str:
-        """Name the feature and the label."""
+        """Return the names of the feature and the label."""
         feature, label = divmod(index, len(self.column.domain))
-        seen, given = self.features.vocabulary.labels[feature], self.column.domain.labels[label]
-        return f"{self.name}: {seen} with {given}"
+        seen, tag = self.features.vocabulary.labels[feature], self.column.domain.labels[label]
+        return f"{self.name}: {seen} with {tag}"
 
 
 class Transitions(SharedTable):
@@ -124,8 +124,8 @@ class Transitions(SharedTable):
     pairs : int[edges, 2]
         Linked rows, from and to. By default every row is linked to the next one.
     chains : int[sequences + 1]
-        Boundaries of sequences: sequence ``s`` has the rows ``chains[s]:chains[s + 1]``, and rows are
-        linked to the next one within a sequence only.
+        Boundaries of sequences: sequence ``s`` has the rows ``chains[s]:chains[s + 1]``, and rows are linked
+        to the next one within a sequence only.
     """
 
     column: Column
@@ -149,17 +149,17 @@ class Transitions(SharedTable):
         return labels[:, 0] * len(self.column.domain) + labels[:, 1], np.ones(len(labels))
 
     def weight_name(self, index: int) -> str:
-        """Name both labels."""
+        """Return the names of both labels."""
         return f"{self.name}: {_pair(self.column, index)}"
 
 
 class SkipEdges(Transitions):
-    """Links between any rows of ``column``, such as equal words far apart.
+    """Links between any rows of ``column``, for example equal words far apart.
 
     pairs : int[edges, 2]
         Linked rows.
     same_label
-        Keep one weight only: how many links join two equal labels.
+        Keep one weight only, which counts the links that join two equal labels.
     """
 
     @check_types
@@ -172,14 +172,14 @@ class SkipEdges(Transitions):
             self.size = 1
 
     def entries(self, variables: Variables, factors: Int64s, labels: Int64s) -> tuple[Int64s, Float64s]:
-        """Count the pair of labels, or whether they agree."""
+        """Count the pair of labels, or whether they are equal."""
         if not self.same_label:
             return super().entries(variables, factors, labels)
         agree = labels[:, 0] == labels[:, 1]
         return np.zeros(len(labels), dtype=np.int64), agree.astype(np.float64)
 
     def crossing(self) -> Crossed | None:
-        """Count the pair of labels; whether they agree is written out."""
+        """Count the pair of labels; with ``same_label`` the statistics are listed instead."""
         return None if self.same_label else super().crossing()
 
     def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
@@ -189,14 +189,14 @@ class SkipEdges(Transitions):
         )
 
     def adjoint(self, variables: Variables, arrays: Sequence[Floats]) -> SparseVector:
-        """Take the entries as they are, or add up those of equal labels."""
+        """Return the entries as they are, or the sum of those of equal labels."""
         if not self.same_label:
             return super().adjoint(variables, arrays)
         count = len(self.column.domain)
         return SparseVector.from_dense(arrays[0].reshape(count, count).trace().reshape(1))
 
     def weight_name(self, index: int) -> str:
-        """Name both labels, or say that they agree."""
+        """Return the names of both labels, or say that they are equal."""
         return f"{self.name}: same label" if self.same_label else super().weight_name(index)
 
 
@@ -236,18 +236,18 @@ class FeatureTransitions(FeatureTemplate):
         return _crossing(self.features, len(self.column.domain) ** 2)
 
     def weight_name(self, index: int) -> str:
-        """Name the feature and both labels."""
+        """Return the names of the feature and both labels."""
         feature, pair = divmod(index, len(self.column.domain) ** 2)
         return f"{self.name}: {self.features.vocabulary.labels[feature]} with {_pair(self.column, pair)}"
 
 
 class Tables(ScopedTemplate):
-    """Fixed log-potentials over any tuples of variables; no weights.
+    """Fixed log-potentials over any tuples of variables, without weights.
 
     scopes : int[factors, arity]
         Flat variable numbers; see `Variables.number`.
     tables
-        One table shaped by the labels of a scope and shared by all factors, or a stack of tables.
+        One table in the shape of the labels of a scope, which all factors share, or a stack of such tables.
         ``-inf`` forbids a setting.
     which : int[factors]
         For a stack, the table of each factor; by default each factor has its own.
@@ -282,34 +282,35 @@ class Tables(ScopedTemplate):
             )
         if len(self.which) and not 0 <= self.which.min() <= self.which.max() < len(stack):
             raise ShapeError(
-                f"template {name!r} has {len(stack)} tables, but a factor asks for table"
-                f" {int(self.which.max())}: give one table per factor, or name tables 0 to {len(stack) - 1}."
+                f"template {name!r} has {len(stack)} tables, but a factor uses table"
+                f" {int(self.which.max())}: give one table per factor, or use tables 0 to"
+                f" {len(stack) - 1}."
             )
         self.stack = stack.reshape(len(stack), -1)
 
     def check(self, variables: Variables) -> None:
-        """Refuse variables of other cardinalities."""
+        """Refuse variables with other cardinalities."""
         super().check(variables)
         if hasattr(self, "shape"):
             _require_shape(self.name, variables, self.scopes, self.shape)
 
     def constants(self, factors: Int64s, labels: Int64s) -> Float64s | None:
-        """Look each factor up in its table."""
+        """Look up the score of each factor in its table."""
         entry = np.ravel_multi_index(tuple(labels.T), self.shape)
         return np.asarray(self.stack[self.which[factors], entry])
 
     def hard(self, factors: Int64s) -> Bools:
-        """Find the factors whose tables hold -inf."""
+        """Return the factors whose tables contain -inf."""
         return np.asarray((self.stack == -np.inf).any(axis=1))[self.which[factors]]
 
     def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
-        """Yield the tables as they are."""
+        """Yield the tables unchanged."""
         self.offset(variables)
         yield TableGroup(self.scopes, self.which, self.stack)
 
 
 class WeightedTables(SharedTable):
-    """One weight per joint setting of a tuple of variables, tied over all factors.
+    """One weight per joint setting of a tuple of variables, shared by all factors.
 
     scopes : int[factors, arity]
         Flat variable numbers; every scope has the same cardinalities.
@@ -326,7 +327,7 @@ class WeightedTables(SharedTable):
         self._domains = [variables.domain_of(int(variable)) for variable in first]
 
     def check(self, variables: Variables) -> None:
-        """Refuse variables of other cardinalities."""
+        """Refuse variables with other cardinalities."""
         super().check(variables)
         if hasattr(self, "shape"):
             _require_shape(self.name, variables, self.scopes, self.shape)
@@ -336,7 +337,7 @@ class WeightedTables(SharedTable):
         return np.ravel_multi_index(tuple(labels.T), self.shape).astype(np.int64), np.ones(len(labels))
 
     def weight_name(self, index: int) -> str:
-        """Name the joint setting by its labels."""
+        """Return the name of the joint setting, from its labels."""
         codes = np.unravel_index(index, self.shape)
         names = (str(domain.labels[int(c)]) for domain, c in zip(self._domains, codes, strict=True))
         return f"{self.name}: {', '.join(names)}"
@@ -350,9 +351,9 @@ def _shared(template: ScopedTemplate, variables: Variables, table: Floats) -> Ta
 
 def _crossed(features: Features, rows: Int64s, code: Int64s, codes: int) -> tuple[Int64s, Float64s]:
     """Return the entries of ``rows`` with each feature crossed with the row's ``code``."""
-    place = ranges(features.indptr, rows)
+    position = ranges(features.indptr, rows)
     repeats = features.indptr[rows + 1] - features.indptr[rows]
-    return features.indices[place] * codes + np.repeat(code, repeats), features.data[place]
+    return features.indices[position] * codes + np.repeat(code, repeats), features.data[position]
 
 
 def _crossing(features: Features, codes: int) -> Crossed:
@@ -362,13 +363,13 @@ def _crossing(features: Features, codes: int) -> Crossed:
 
 
 def _feature_sums(features: Features, arrays: Floats) -> SparseVector:
-    """Return the transpose of the features times one row of ``arrays`` per row of features."""
+    """Multiply the transposed features with ``arrays``, which has one row per row of features."""
     codes = arrays.shape[1]
-    if features.width > 4 * len(features.data):  # most features are not met: do not write their zeros
-        place = features.indices[:, None] * codes + np.arange(codes)
+    if features.width > 4 * len(features.data):  # most features do not occur: do not write their zeros
+        position = features.indices[:, None] * codes + np.arange(codes)
         owner = np.repeat(np.arange(len(features)), np.diff(features.indptr))
-        return SparseVector.of(place.ravel(), (features.data[:, None] * arrays[owner]).ravel())
-    from scipy.sparse import csr_array  # here, so that building a model does not load SciPy
+        return SparseVector.of(position.ravel(), (features.data[:, None] * arrays[owner]).ravel())
+    from scipy.sparse import csr_array  # imported here, so that building a model does not load SciPy
 
     matrix = csr_array(
         (features.data, features.indices, features.indptr), shape=(len(features), features.width)
@@ -392,8 +393,8 @@ def _linked(name: str, column: Column, pairs: ArrayLike | None, chains: ArrayLik
         ends = as_numbers("chains", chains, np.int64)
         if ends.ndim != 1 or len(ends) < 2 or ends[0] != 0 or ends[-1] != len(column) or not is_rising(ends):
             raise InvalidArgumentError(
-                f"the chains of template {name!r} must rise from 0 to {len(column)}, the number of rows: give"
-                " the boundaries of the sequences, the first and the last included."
+                f"the chains of template {name!r} must rise from 0 to {len(column)}, the number of"
+                " rows: give the boundaries of all sequences, including the first and the last."
             )
         first = np.setdiff1d(first, ends[1:] - 1, assume_unique=False)
     return np.stack([first, first + 1], axis=1)
@@ -410,10 +411,10 @@ def _shape(name: str, variables: Variables, scopes: Int64s) -> tuple[int, ...]:
 def _require_shape(name: str, variables: Variables, scopes: Int64s, shape: tuple[int, ...]) -> None:
     wrong = np.flatnonzero((variables.cardinality[scopes] != np.array(shape)).any(axis=1))
     if len(wrong):
-        given = variables.cardinality[scopes[wrong[0]]].tolist()
+        cardinalities = variables.cardinality[scopes[wrong[0]]].tolist()
         raise ShapeError(
-            f"factor {int(wrong[0])} of template {name!r} joins variables of {given} labels, but the table"
-            f" has shape {list(shape)}: use one template for each shape."
+            f"factor {int(wrong[0])} of template {name!r} joins variables of {cardinalities} labels,"
+            f" but the table has shape {list(shape)}: use one template for each shape."
         )
 
 

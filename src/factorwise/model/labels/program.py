@@ -1,8 +1,8 @@
-"""A model over assignments made ready to run compiled: tables summed and laid out by variable.
+"""Prepare a model over assignments for compiled walks: sum tables and lay them out by variable.
 
-For sampling, weights are fixed: all factors over fixed tuples are tables of scores, those of single variables
-summed, and one program has them all, with the counts of labels. For learning, weights change at any step: the
-programs say which weights a change touches.
+For sampling, the weights are fixed: all factors over fixed tuples become tables of scores, those of single
+variables are summed, and one program contains them all, together with the counts of labels. For learning, the
+weights change at any step, so the programs list the weights that a change touches.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from factorwise.world.assignment import Assignment
 
 
-MOST_TURNED = 1 << 13  # entries of tables that are kept a second time, turned: they should stay in the cache
+MOST_TURNED = 1 << 13  # entries of tables that are also stored transposed; they should stay in the cache
 
 
 class LabelProgram:
     """What compiled walks need of templates over assignments.
 
-    Templates add themselves by `add_factors` and `add_counts`.
+    Templates add themselves with `add_factors` and `add_counts`.
     """
 
     def __init__(self, world: Assignment) -> None:
@@ -42,19 +42,19 @@ class LabelProgram:
         self._counts: list[tuple[Cardinality, int]] = []
 
     def add_factors(self, template: ScopedTemplate, offset: int) -> None:
-        """Take in factors over fixed tuples of variables, weighed from ``offset`` on."""
+        """Add factors over fixed tuples of variables, whose weights begin at ``offset``."""
         self._factors.append((template, offset))
 
     def add_counts(self, template: Cardinality, offset: int) -> None:
-        """Take in counts of a label in groups, weighed from ``offset`` on."""
+        """Add counts of a label in groups, whose weights begin at ``offset``."""
         self._counts.append((template, offset))
 
     def with_columns(self, arrays: Any) -> Any:
-        """Return the arrays of a world as they are: the programs keep what they need."""
+        """Return the arrays of a world unchanged, because the programs store what they need."""
         return arrays
 
     def programs(self, weights: Float64s) -> list[Program]:
-        """Return the programs of all templates for walks during which ``weights`` stay as they are."""
+        """Return the programs of all templates for walks during which ``weights`` stay the same."""
         groups = [
             group
             for template, offset in self._factors
@@ -72,17 +72,17 @@ class LabelProgram:
             for group in template.tables(self.variables, np.zeros(template.size))
         ]
         counts = [(t, t.potentials(np.zeros(t.size))) for t, _ in self._counts if t.fixed is not None]
-        found = self._scored(groups, counts)
+        programs = self._scored(groups, counts)
         weighted = [(template, offset) for template, offset in self._factors if template.size > 0]
         if weighted:
-            found.append(self._weighted_program(weighted, weights))
+            programs.append(self._weighted_program(weighted, weights))
         counted = [(template, offset) for template, offset in self._counts if template.size > 0]
         if counted:
-            found.append(self._counted_program(counted, weights))
-        return found
+            programs.append(self._counted_program(counted, weights))
+        return programs
 
     def _scored(self, groups: list[TableGroup], counts: list[tuple[Cardinality, Float64s]]) -> list[Program]:
-        """Return one program for tables and counts, if there are any."""
+        """Return one program for tables and counts, or none if there are neither."""
         if not groups and not counts:
             return []
         singles = [group for group in groups if group.scopes.shape[1] == 1]
@@ -111,17 +111,23 @@ class LabelProgram:
         return [Program(name="factors over labels", arrays={"at": at, **arrays}, **functions)]
 
     def _summed(self, groups: list[TableGroup]) -> tuple[Int64s, Float64s]:
-        """Return the sum of the factors of single variables: where each begins, and the scores of labels."""
+        """Sum the factors of single variables.
+
+        Return where the scores of each variable begin, and the scores of its labels.
+        """
         start = starts_of(self.cardinality)
         scores = np.zeros(int(start[-1]))
         for group in groups:
             labels = group.tables.shape[1]
-            place = start[group.scopes[:, 0]][:, None] + np.arange(labels)
-            np.add.at(scores, place, group.tables[group.which])
+            position = start[group.scopes[:, 0]][:, None] + np.arange(labels)
+            np.add.at(scores, position, group.tables[group.which])
         return start, scores
 
     def _pairs(self, groups: list[TableGroup]) -> tuple[_Seen, Float64s]:
-        """Return factors of two variables, and their tables, a second time turned where there is room."""
+        """Return factors of two variables and their tables.
+
+        If there is room, tables are also stored transposed.
+        """
         seen = incidence(self.cardinality, [group.scopes for group in groups])
         tables, table = _table_starts(groups)
         scopes = np.concatenate([np.zeros((0, 2), np.int64), *(group.scopes for group in groups)])
@@ -139,8 +145,8 @@ class LabelProgram:
                 chosen = np.flatnonzero((known[:, 1] == rows) & (known[:, 2] == columns))
                 entry = np.arange(rows * columns)
                 values = tables[known[chosen, 0][:, None] + entry].reshape(-1, rows, columns)
-                place = turned[chosen][:, None] + entry
-                tables[place] = values.transpose(0, 2, 1).reshape(place.shape)
+                position = turned[chosen][:, None] + entry
+                tables[position] = values.transpose(0, 2, 1).reshape(position.shape)
             begin = begin.copy()
             other_stride = other_stride.copy()
             begin[far] = turned[turned_at.ravel()]
@@ -152,13 +158,13 @@ class LabelProgram:
         return _Seen(seen, records), tables
 
     def _large(self, groups: list[TableGroup], first: int) -> tuple[_Seen, Float64s]:
-        """Return factors of more than two variables, and their tables, which begin at ``first``."""
+        """Return factors of more than two variables and their tables, which begin at ``first``."""
         seen = incidence(self.cardinality, [group.scopes for group in groups])
         tables, table = _table_starts(groups)
         return _Seen(seen, _large_records(seen, first + table)), tables
 
     def _weighted_program(self, templates: list[tuple[ScopedTemplate, int]], weights: Float64s) -> Program:
-        """Return the program of all statistics of fixed tuples of variables."""
+        """Return the program of all statistics over fixed tuples of variables."""
         features: list[tuple[Int64s, Crossed]] = []
         pairs: list[tuple[Int64s, Crossed]] = []
         tabled: list[StatisticRows] = []
@@ -175,7 +181,7 @@ class LabelProgram:
         pair_seen, pair, base, value = self._crossed_pairs(pairs)
         seen = incidence(self.cardinality, [rows.scopes for rows in tabled])
         joined = joined_rows(tabled)
-        others = _others(seen)
+        neighbors = _others(seen)
         arrays = {
             "weights": weights,
             "at": _places(gradients.WEIGHTED, feature_start, pair_seen.start, seen.start),
@@ -184,8 +190,8 @@ class LabelProgram:
             "pair": pair,
             "base": base.astype(np.int32),
             "value": value,
-            "tabled": _ended(_large_records(seen, joined.first), len(others)),
-            "other": others,
+            "tabled": _ended(_large_records(seen, joined.first), len(neighbors)),
+            "other": neighbors,
             "row": joined.start,
             "index": joined.weight.astype(np.int32),
             "number": joined.value,
@@ -202,16 +208,16 @@ class LabelProgram:
         )
 
     def _features(self, parts: list[tuple[Int64s, Crossed]]) -> tuple[Int64s, Int64s, Float64s]:
-        """Return the features of single variables, variable after variable."""
+        """Return the features of single variables, ordered by variable."""
         owner, base, value = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
         for scopes, crossed in parts:
             counts = np.diff(crossed.start)[crossed.row]
-            place = np.arange(int(counts.sum())) + np.repeat(
+            position = np.arange(int(counts.sum())) + np.repeat(
                 crossed.start[crossed.row] - starts_of(counts)[:-1], counts
             )
             owner.append(np.repeat(scopes[:, 0], counts))
-            base.append(crossed.base[place])
-            value.append(crossed.value[place])
+            base.append(crossed.base[position])
+            value.append(crossed.value[position])
         owners = np.concatenate(owner)
         order = np.argsort(owners, kind="stable")
         start = starts_of(np.bincount(owners, minlength=len(self.cardinality)))
@@ -279,7 +285,7 @@ class _Seen:
 
 
 class _Members:
-    """The groups of some templates, by variable."""
+    """The groups of some templates, listed by variable."""
 
     def __init__(self, n_variables: int, variables: Any, templates: list[Cardinality]) -> None:
         nothing = np.zeros(0, np.int64)
@@ -300,7 +306,7 @@ class _Members:
 
 
 def _table_starts(groups: list[TableGroup]) -> tuple[Float64s, Int64s]:
-    """Return the tables of all groups, and where that of each factor begins."""
+    """Return the tables of all groups, and where the table of each factor begins."""
     starts, base = [np.zeros(0, np.int64)], 0
     for group in groups:
         starts.append(base + group.which * group.tables.shape[1])
@@ -309,7 +315,7 @@ def _table_starts(groups: list[TableGroup]) -> tuple[Float64s, Int64s]:
 
 
 def _places(kind: np.dtype[Any], *starts: Int64s) -> NDArray[np.void]:
-    """Return where several lists begin for each variable, as records."""
+    """Return as records where several lists begin for each variable."""
     records = np.zeros(len(starts[0]), scored.wide(kind, max(int(start[-1]) for start in starts)))
     for name, start in zip(kind.names or (), starts, strict=True):
         records[name] = start
@@ -327,19 +333,19 @@ def _large_records(seen: Incidence, table: Int64s) -> NDArray[np.void]:
 
 
 def _others(seen: Incidence) -> NDArray[np.void]:
-    others = np.zeros(len(seen.other), scored.OTHER)
-    others["variable"], others["stride"] = seen.other, seen.other_stride
-    return others
+    records = np.zeros(len(seen.other), scored.OTHER)
+    records["variable"], records["stride"] = seen.other, seen.other_stride
+    return records
 
 
 def _ended(records: NDArray[np.void], others: int) -> NDArray[np.void]:
-    """Return the records and one more, that says where the others of the last one end."""
+    """Append a record that says where the neighbors of the last record end."""
     end = np.zeros(1, records.dtype)
     end["other"] = others
     return np.concatenate([records, end])
 
 
 def _sums(seen: Incidence, amounts: Int64s) -> Int64s:
-    """Add up amounts of factors, variable by variable."""
+    """Sum amounts of factors by variable."""
     total = np.append(0, np.cumsum(amounts))
     return np.asarray(total[seen.start[1:]] - total[seen.start[:-1]], np.int64)

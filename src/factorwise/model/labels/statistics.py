@@ -1,7 +1,7 @@
-"""How the statistics of factors over labels follow from the labels, as arrays that compiled gradients read.
+"""How the statistics of factors over labels depend on the labels, as arrays for compiled gradients.
 
-Most templates count features crossed with the joint setting of a factor's labels (`Crossed`); any other is
-written out, for every setting (`StatisticRows`).
+Most templates count features crossed with the joint setting of a factor's labels (`Crossed`). The statistics
+of all others are listed for every setting (`StatisticRows`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Crossed(NamedTuple):
     row : int64[factors]
         The row of features of each factor, which factors may share.
     start : int64[rows + 1]
-        Row r has the features k from ``start[r]`` to ``start[r + 1]``.
+        Row r has the features from ``start[r]`` to ``start[r + 1] - 1``.
     base, value : int64[features], float64[features]
         Weights are numbered from 0, the first of the template.
     """
@@ -34,17 +34,17 @@ class Crossed(NamedTuple):
     @classmethod
     def counting(cls, factors: int) -> Crossed:
         """Count the joint setting itself."""
-        one = np.zeros(1, np.int64)
-        return cls(np.zeros(factors, np.int64), np.array([0, 1]), one, np.ones(1))
+        zero = np.zeros(1, np.int64)
+        return cls(np.zeros(factors, np.int64), np.array([0, 1]), zero, np.ones(1))
 
 
 class StatisticRows(NamedTuple):
-    """Statistics written out: at setting s of a factor, those of row ``first + s``.
+    """Listed statistics: those of setting s of a factor are in row ``first + s``.
 
     scopes, first : int64[factors, arity], int64[factors]
-        Flat variable numbers of each factor, and where its rows begin; factors may share rows.
+        Flat variable numbers of each factor, and its first row; factors may share rows.
     start, weight, value : int64[rows + 1], int64[entries], float64[entries]
-        Row r has the entries from ``start[r]`` to ``start[r + 1]``: how much of which weight.
+        Row r has the entries from ``start[r]`` to ``start[r + 1] - 1``: a weight and an amount.
     """
 
     scopes: Int64s
@@ -60,12 +60,12 @@ def written_out(
     cardinality: Int64s,
     statistics: Callable[[int, tuple[int, ...]], tuple[Int64s, Float64s]],
 ) -> StatisticRows:
-    """Ask for the statistics of every setting, once for all factors that are alike.
+    """List the statistics of every setting, once for all factors that are equal.
 
     which
-        Factors with the same number are alike.
+        Factors with the same number are equal.
     statistics
-        Called with a factor and a setting.
+        Function of a factor and a setting.
     """
     _, example, alike = np.unique(which, return_index=True, return_inverse=True)
     counts: list[int] = []
@@ -88,7 +88,7 @@ def written_out(
 
 
 def joined_rows(parts: list[StatisticRows]) -> StatisticRows:
-    """Put the rows of several templates one after the other; scopes are left out."""
+    """Concatenate the rows of several templates; scopes are left out."""
     starts, rows, entries = [np.zeros(1, np.int64)], 0, 0
     first = []
     for part in parts:

@@ -1,8 +1,8 @@
 """Adaptive proposals: a split-merge proposer whose weights the cross-entropy method tunes.
 
-`AdaptiveSplitMerge` proposes by `JumpWeights` over `JumpFeatures`; with frozen weights it serves
-`mcmc.Metropolis`. `decode` climbs to a good clustering and tunes it on the way as `Tuning` says;
-`train_proposer` learns from several documents what to use on others.
+`AdaptiveSplitMerge` proposes by `JumpWeights` over `JumpFeatures`; with fixed weights it is a proposer for
+`mcmc.Metropolis`. `decode` climbs to a good clustering and tunes the proposer as `Tuning` says;
+`train_proposer` learns weights from several documents for use on others.
 """
 
 from __future__ import annotations

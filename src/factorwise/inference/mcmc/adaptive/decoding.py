@@ -1,4 +1,4 @@
-"""Decoding by adaptive jumps: climb to the best world, learning on the way which jumps pay."""
+"""Decoding by adaptive jumps: climb to the best world while learning which jumps improve it."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ from factorwise.world.partition import Partition
 
 
 class DecodingTruth(Protocol):
-    """What knows the truth of a world's items, such as `learning.TruthPreference`."""
+    """The truth about a world's items, such as `learning.TruthPreference`."""
 
     def program(self, parts: Surroundings) -> Program:
-        """Return its functions ``judge`` and ``value``, and those that keep what these read."""
+        """Return the program with ``judge`` and ``value``, and the functions that update what these read."""
         ...
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """Where decoding by adaptive jumps came to.
+    """The result of decoding by adaptive jumps.
 
     world, score
-        The best world and its score; the walk only climbs, so it is the last one.
+        The best world and its score; the walk only climbs, so it is the last world.
     value
-        Its metric against the truth, where one was given; else nan.
+        Its metric against the truth, if there is one; else NaN.
     weights
-        Of the proposer at the end: what another document may start with.
+        The weights of the proposer at the end, from which another document may start.
     trace : float64[jumps + 1]
-        What was climbed, the score or the metric, before and after each jump.
+        The score or metric that was climbed, before and after each jump.
     factors_seen, odds_seen
-        Factors looked at to judge jumps, and pairs of items to know their odds.
+        Number of factors examined to judge jumps, and of pairs of items examined for their odds.
     converged
-        Whether jumps had stopped improving the world before ``jumps`` were made.
+        Whether jumps stopped improving the world before all ``jumps`` were made.
     """
 
     world: Partition
@@ -66,7 +66,7 @@ class Decoded:
 
     @property
     def jumps(self) -> int:
-        """How many jumps were proposed, taken or not."""
+        """Number of jumps that were proposed, whether accepted or not."""
         return len(self.trace) - 1
 
 
@@ -86,18 +86,18 @@ def decode(
     seed: int | np.random.Generator | Stream = 0,
     progress: bool = True,
 ) -> Decoded:
-    """Climb from ``start``: draw jumps, take the best of them if it improves the world, and so on.
+    """Climb from ``start``: repeatedly draw jumps and make the best of them if it improves the world.
 
     tuning
-        How the proposer is tuned on the way; None leaves its weights as they are. The jump of a round of
-        tuning is the best of all that it drew.
+        How the proposer is tuned on the way; None keeps its weights. The jump of a tuning round is the best
+        of all that the round drew.
     samples
-        How many jumps are drawn for each other one.
+        How many jumps are drawn for each jump between tuning rounds.
     by, truth
-        What is climbed: the model's ``score``, or the metric against the ``truth``, for example a
-        `learning.TruthPreference`. A truth that is not climbed by is told of in the result.
+        What to climb: the model's ``score``, or the metric against the ``truth``, for example a
+        `learning.TruthPreference`. A truth that is not climbed is only reported in the result.
     jumps, until
-        Stop after so many jumps, or as soon as what is climbed has come so far.
+        Stop after this many jumps, or as soon as the score or metric reaches ``until``.
     tolerance, patience
         Stop when ``patience`` jumps in a row improved by no more than ``tolerance``. The published algorithm
         tunes before every jump and has a patience of one.
@@ -129,13 +129,13 @@ def decode(
 
 
 class Climb:
-    """A walk that only goes up.
+    """A walk that only climbs.
 
     trace
-        What is climbed, before and after each jump.
+        The score or metric that is climbed, before and after each jump.
     lessons
-        What each round of tuning found good, where it is asked to ``keep_lessons``: each holds the features
-        of a whole world.
+        The good jumps of each tuning round, if ``keep_lessons`` is set; each holds the features of a whole
+        world.
     """
 
     def __init__(
@@ -158,14 +158,14 @@ class Climb:
         self._keep_lessons = keep_lessons
         if by == "truth" and math.isnan(self.value):
             raise InvalidArgumentError(
-                "there is no truth to climb by: give truth=, with the entities of some items at least."
+                "there is no truth to climb: give truth=, with the entities of at least some items."
             )
         self.trace = [self.height]
         self.lessons: list[Lesson] = []
 
     @property
     def value(self) -> float:
-        """The metric against the truth; nan without one."""
+        """The metric against the truth; NaN without one."""
         if self._judge is None:
             return math.nan
         run(self._judge, "begin")
@@ -173,7 +173,7 @@ class Climb:
 
     @property
     def height(self) -> float:
-        """What is climbed."""
+        """The score or metric that is climbed."""
         return self.value if self._by == "truth" else self.jumps.walk.score
 
     def run(
@@ -187,7 +187,7 @@ class Climb:
         tolerance: float = 0.0,
         bar: tqdm[Any] | None = None,
     ) -> int:
-        """Climb; return for how many jumps in a row nothing was gained."""
+        """Climb; return the number of jumps at the end that improved nothing."""
         idle = 0
         while len(self.trace) <= jumps and idle < patience and self.trace[-1] < until:
             tuned = tuning if tuning is not None and (len(self.trace) - 1) % tuning.every == 0 else None

@@ -1,6 +1,6 @@
-r"""What an adaptive proposer sees of a clustering: features of one cluster, and of two.
+r"""The features that an adaptive proposer reads: features of one cluster, and of pairs of clusters.
 
-Both are statistics of a model, counted per pair of items so that large and small clusters compare:
+Both are statistics of a model per pair of items, so that large and small clusters are comparable:
 
 .. math:: \phi_w(c) = \frac{\phi(c) - \sum_{i \in c} \phi(\{i\})}{|c| (|c| - 1) / 2}, \qquad
           \phi_b(c, d) = \frac{\phi(c \cup d) - \phi(c) - \phi(d)}{|c|\,|d|}
@@ -30,15 +30,15 @@ class JumpFeatures:
     """Features of clusters and of pairs of clusters, from the statistics of a model.
 
     model
-        Its templates score clusters one by one, so that two clusters are described by their members alone.
-        Its weights play no part.
+        Its templates must score clusters one by one, so that the members of two clusters are enough to
+        describe them. Its weights are not used.
     chosen
-        Which statistics, by the names of their weights; all by default.
+        Which statistics to use, by the names of their weights; all by default.
 
     columns : int64[.]
-        Where the chosen statistics stand in the model's weight vector.
+        Positions of the chosen statistics in the model's weight vector.
     names
-        Of the features: those of the statistics, then the logarithm of the size.
+        Names of the features: those of the statistics, then the logarithm of the size.
     """
 
     def __init__(self, model: Model, chosen: Callable[[str], bool] | None = None) -> None:
@@ -49,26 +49,31 @@ class JumpFeatures:
         )
         if len(self.columns) == 0:
             raise InvalidArgumentError(
-                f"none of the model's {len(names)} statistics is chosen; some of their names are {names[:5]}."
+                f"none of the model's {len(names)} statistics was chosen: choose from names such as"
+                f" {names[:5]}."
             )
         self.names = (*(names[index] for index in self.columns), "log size")
 
     @property
     def size(self) -> int:
-        """How many features there are."""
+        """Number of features."""
         return len(self.names)
 
     def seen(self, world: Partition, *, pairwise: bool) -> SeenStatistics:
-        """Return the chosen statistics that are sums over pairs of items, or those that are not."""
+        """Return the chosen statistics that are sums over pairs of items, or the others.
+
+        pairwise
+            Whether to return those over pairs.
+        """
         found: list[AnyTemplate] = []
-        index, place, size = list[int](), list[int](), 0
+        index, feature, size = list[int](), list[int](), 0
         where = {int(column): number for number, column in enumerate(self.columns)}
         for template, offset in self.model.parts():
             for piece in template.pieces() if hasattr(template, "pieces") else [template]:
                 own = [k for k in range(piece.size) if offset + k in where]
                 if own and getattr(piece, "pairwise", False) == pairwise:
                     index += [size + k for k in own]
-                    place += [where[offset + k] for k in own]
+                    feature += [where[offset + k] for k in own]
                     found.append(piece)
                     size += piece.size
                 offset += piece.size
@@ -81,19 +86,19 @@ class JumpFeatures:
         mute = [program.name for program in templates if "gradient" not in program.functions]
         if mute:
             raise NoCompiledFormError(
-                f"{mute[0]} do not say how statistics change, so they cannot be features: choose others by"
-                " JumpFeatures(model, chosen), or give the program a function gradient."
+                f"{mute[0]} do not compute how statistics change, so they cannot be features: choose"
+                " others with JumpFeatures(model, chosen), or give the program a function gradient."
             )
-        return SeenStatistics(templates, frame, np.array(index, np.int64), np.array(place, np.int64))
+        return SeenStatistics(templates, frame, np.array(index, np.int64), np.array(feature, np.int64))
 
 
 class SeenStatistics(NamedTuple):
-    """Statistics of a world through the programs of their templates.
+    """Statistics of a world, computed by the programs of their templates.
 
     templates, frame
-        The programs, which look at the arrays of the frame.
+        The programs, and the frame whose arrays they read.
     at, place : int64[.], int64[.]
-        Where in the gradient the chosen statistics stand, and which features they are.
+        Positions of the chosen statistics in the gradient, and their numbers as features.
     """
 
     templates: Sequence[Program]

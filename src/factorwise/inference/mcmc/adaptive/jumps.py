@@ -1,4 +1,4 @@
-"""The jumps that a walk may make from where it stands: draw some, judge them, make one."""
+"""The jumps of a walk from its current world: draw some, judge them, make one."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Jump(NamedTuple):
     kind
         SPLIT, MERGE or MOVE.
     items, source, target
-        Which items leave which cluster for which; the target of a split is NEW.
+        The items that leave cluster ``source`` for ``target``; the target of a split is NEW.
     row
-        Where the pair of clusters, or the cluster to be split, stands among the features of its world.
+        Position of the cluster to be split, or of the pair of clusters, among the features of its world.
     gain, better
-        Change of the model's score, and of what the preference goes by.
+        Change of the model's score, and of the preference.
     """
 
     kind: int
@@ -55,12 +55,12 @@ class Jump(NamedTuple):
 
     @property
     def diff(self) -> Transfer:
-        """The jump as a change of the world that it was drawn in."""
+        """The jump as a diff of the world in which it was drawn."""
         return Transfer(self.items, self.source, self.target)
 
 
 class _Part(NamedTuple):
-    """A part of the loop: its arrays, entry and context, and what must be kept alive."""
+    """A part of the loop: its arrays, entry and context, and objects that must stay alive."""
 
     arrays: Mapping[str, Any]
     pointer: tuple[Any, Any]
@@ -70,8 +70,8 @@ class _Part(NamedTuple):
 class Jumps:
     """The jumps that the adaptive proposer of a walk draws, without making them.
 
-    They are drawn, weighed and judged in the loop of the walk itself, with an acceptance that writes each of
-    them down and refuses it. Neither the walk's counts nor what it learns are touched.
+    They are drawn, weighed and judged in the loop of the walk itself, with an acceptance that records each of
+    them and rejects it. The walk's counts and learned weights do not change.
     """
 
     def __init__(self, walk: Walk) -> None:
@@ -100,30 +100,30 @@ class Jumps:
 
     @property
     def arrays(self) -> Mapping[str, Any]:
-        """What the proposer keeps, by name: see `factorwise.kernels.clusterings.adaptive.jump_features`."""
+        """The arrays of the proposer by name: see `factorwise.kernels.clusterings.adaptive.jump_features`."""
         return self.program.arrays
 
     @property
     def weights(self) -> JumpWeights:
-        """The proposer's weights in this walk; those assigned hold from the next draw on."""
+        """The proposer's weights in this walk; new weights apply from the next draw on."""
         split, merge, move = self.arrays["settings"][:EXPLORE].tolist()
         names = self.proposer.features.names
         return JumpWeights(names, self.arrays["split"], self.arrays["merge"], (split, merge, move))
 
     @weights.setter
-    def weights(self, given: JumpWeights) -> None:
-        self.proposer.with_weights(given)  # refuses weights for other features
-        self.arrays["settings"][:EXPLORE] = given.kinds
-        self.arrays["split"][:], self.arrays["merge"][:] = given.split, given.merge
+    def weights(self, replacement: JumpWeights) -> None:
+        self.proposer.with_weights(replacement)  # refuses weights for other features
+        self.arrays["settings"][:EXPLORE] = replacement.kinds
+        self.arrays["split"][:], self.arrays["merge"][:] = replacement.split, replacement.merge
         self.arrays["state"][STALE] = 1
 
     @property
     def odds_seen(self) -> int:
-        """Pairs of items whose statistics were looked at so far for the odds of jumps."""
+        """Number of pairs of items whose statistics were examined so far for the odds of jumps."""
         return int(self.arrays["state"][SEEN])
 
     def draw(self, stream: Stream, count: int) -> list[Jump]:
-        """Draw jumps and judge them; there are none in a world of one item."""
+        """Draw jumps and judge them; a world of one item has none."""
         if count > len(self._record.arrays["jumps"]):
             self._record = self._recorder(count)
         self._record.arrays["count"][0] = 0
@@ -147,7 +147,7 @@ class Jumps:
     def _listed(self) -> list[Jump]:
         recorded, sizes = self._record.arrays, self.walk.view.arrays.size
         clusters, large = self.clusters(1), self.clusters(2)
-        found, begin = list[Jump](), 0
+        jumps, begin = list[Jump](), 0
         count = int(recorded["count"][0])
         for row, judged in zip(recorded["jumps"][:count].tolist(), recorded["judged"].tolist(), strict=False):
             kind, source, target, end = row
@@ -158,12 +158,12 @@ class Jumps:
                 place = int(np.searchsorted(large, source))
             items = tuple(recorded["items"][begin:end].tolist())
             target = NEW if sizes[target] == 0 else target
-            found.append(Jump(kind, items, source, target, place, *judged))
+            jumps.append(Jump(kind, items, source, target, place, *judged))
             begin = end
-        return found
+        return jumps
 
     def take(self, jump: Jump) -> None:
-        """Go where a jump leads that was drawn from the present world."""
+        """Make a jump that was drawn from the current world."""
         world, changes = self.walk.view, self.walk.frame.changes[: len(jump.items)]
         new = world.arrays.live[world.n_clusters]
         changes["world"], changes["item"], changes["source"] = 0, jump.items, jump.source
@@ -172,7 +172,7 @@ class Jumps:
         self._run(Stream(0), 1, self._given, self._always, self.walk.parts.walk.score)
 
     def _run(self, stream: Stream, steps: int, draw: _Part, accept: _Part, score: Float64s) -> None:
-        """Make steps of the walk's loop with another proposer and acceptance, learning nothing."""
+        """Run steps of the walk's loop with another proposer and acceptance, and without learning."""
         parts, walk = self.walk.parts, self.walk.parts.walk
         plan = walk.plan.copy()
         plan[[UPDATE, KEPT, EPISODE]] = 0
@@ -190,18 +190,17 @@ class Jumps:
             parts.walk = walk
 
     def clusters(self, least: int) -> Int64s:
-        """Return the ids of all clusters of so many members or more, ascending.
+        """Return the ids of all clusters with at least this many members, ascending.
 
-        Weighing a jump makes it and takes it back, which leaves ids as they are but not their order in
-        storage.
+        Weighing a jump makes it and undoes it, which preserves ids but not their storage order.
         """
         return np.flatnonzero(self.walk.view.arrays.size >= least)
 
     def features(self) -> tuple[Float32s, Float32s]:
         """Return the features of all pairs of clusters and of all clusters of two or more.
 
-        The pair at positions (a, b) of the ids in ascending order, with a > b, is row a (a - 1) / 2 + b; the
-        clusters of two or more are in ascending order too.
+        The pair at positions (a, b) of the ascending ids, with a > b, is row a (a - 1) / 2 + b; clusters of
+        two or more are in ascending order, too.
         """
         clusters, large, width = self.clusters(1), self.clusters(2), self.proposer.features.size
         between = np.empty((len(clusters) * (len(clusters) - 1) // 2, width), np.float32)
@@ -210,7 +209,7 @@ class Jumps:
         return between, within
 
     def part_features(self, jump: Jump) -> Float32s:
-        """Return the features of a part of a cluster with each cluster, its own as if it had left it."""
+        """Return the features of a part of a cluster with each cluster, including the rest of its own."""
         clusters = self.clusters(1)
         out = np.empty((len(clusters), self.proposer.features.size), np.float32)
         self._look(write_part_features, clusters=clusters, between=out, part=np.array(jump.items, np.int32))
@@ -221,7 +220,7 @@ class Jumps:
 
 
 def _all_programs(program: Program) -> Iterator[Program]:
-    """Yield a program and those that it calls."""
+    """Yield a program and the programs that it calls."""
     yield program
     for value in program.arrays.values():
         if isinstance(value, Pointers):

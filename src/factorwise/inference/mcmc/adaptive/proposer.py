@@ -1,4 +1,4 @@
-"""The adaptive split-merge proposer: a program that keeps the odds of all jumps."""
+"""The adaptive split-merge proposer, whose program keeps the odds of all jumps."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ LARGEST_WORLD = 10_000  # items; three squares of numbers then take 2.4 GB
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveSplitMerge(ProgramProposer):
-    """Splits clusters that look mixed, merges pairs that look alike, by weights of its own.
+    """Split clusters that look mixed and merge pairs that look alike, by weights of its own.
 
     features
-        What it sees of clusters and of pairs of clusters.
+        The features of clusters and of pairs of clusters that it reads.
     weights
-        What it has learned; None for nothing yet, which is the uniform split-merge proposer.
+        Learned weights; None, the default, is the uniform split-merge proposer.
     explore
         Share of the choices of clusters and pairs that are made uniformly.
     parts
-        How a cluster is split: ``uniform``, all ways equally likely; or ``guided``, where two members are
-        drawn to be apart and the others join one side or the other, one by one, by their affinity with it.
+        How a cluster is split: with ``uniform``, all ways are equally likely; with ``guided``, two members
+        are drawn to be separated, and the others join one side or the other, one by one, by their affinity
+        with it.
 
-    Its weights stay as they are while it proposes, so that Metropolis-Hastings with it is exact.
-    Implements: rohanimanesh2009inference, Eq. 10, 11.
+    Its weights do not change while it proposes, so Metropolis-Hastings with it is exact. Implements:
+    rohanimanesh2009inference, Eq. 10, 11.
     """
 
     features: JumpFeatures
@@ -47,45 +48,50 @@ class AdaptiveSplitMerge(ProgramProposer):
         check_law(self.explore, self.parts)
         if not isinstance(self.features, JumpFeatures):
             raise InvalidArgumentError(
-                f"an adaptive proposer sees features, but {type(self.features).__name__} was given: build"
-                " AdaptiveSplitMerge(JumpFeatures(model))."
+                f"an adaptive proposer needs features, but {type(self.features).__name__} was given:"
+                " use AdaptiveSplitMerge(JumpFeatures(model))."
             )
         if self.weights is None:
             object.__setattr__(self, "weights", JumpWeights.zero(self.features.names))
         elif self.weights.names != self.features.names:
             raise InvalidArgumentError(
-                f"the weights are for features {list(self.weights.names)[:5]} and so on, but the proposer has"
-                f" {list(self.features.names)[:5]}: choose the same features of models built alike."
+                f"the weights are for features {list(self.weights.names)[:5]} and so on, but the"
+                f" proposer has {list(self.features.names)[:5]}: choose the same features, of models"
+                " with the same templates."
             )
 
     worlds = (Partition,)
 
     @property
     def learned(self) -> JumpWeights:
-        """The weights, which are always set."""
+        """The weights; zero weights if none were given."""
         assert self.weights is not None
         return self.weights
 
     def with_weights(self, weights: JumpWeights) -> AdaptiveSplitMerge:
-        """Return the same proposer with other weights."""
+        """Return the proposer with other weights."""
         return replace(self, weights=weights)
 
     def check(self, world: Partition) -> None:
-        """Refuse a world too large, or whose clusters have types: a merge would have to choose one."""
+        """Refuse a world that is too large, or whose clusters have types.
+
+        A merge of clusters with types would have to choose a type.
+        """
         super().check(world)
         if world.n_types > 1:
             raise InvalidArgumentError(
-                f"adaptive jumps are for clusters without types, but the world has {world.n_types}: mix"
-                " Merge, Split and RetypeCluster in a PartitionMixture."
+                f"adaptive jumps need clusters without types, but the world has {world.n_types} types:"
+                " use a PartitionMixture of Merge, Split and RetypeCluster."
             )
         if world.n_items > LARGEST_WORLD:
             raise InvalidArgumentError(
-                f"adaptive jumps keep squares of odds, which {world.n_items} items would make too large:"
-                f" take {LARGEST_WORLD} at the most, such as one document or block at a time."
+                "adaptive jumps keep tables with an entry per pair of items, which are too large for"
+                f" {world.n_items} items: the limit is {LARGEST_WORLD}, so use one document or block at"
+                " a time."
             )
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw a jump by odds, in a clustering of its own that follows the walk's."""
+        """Draw a jump by its odds, in a clustering of its own that follows the walk's."""
         self.check(parts.world)
         own = parts.world.copy()
         n, ids = own.n_items, len(own.arrays.size)
@@ -136,7 +142,7 @@ class AdaptiveSplitMerge(ProgramProposer):
 
 
 class JumpProgram(Program):
-    """The program of an adaptive proposer, which knows whose it is."""
+    """The program of an adaptive proposer, with a reference to the proposer."""
 
     proposer: AdaptiveSplitMerge
 

@@ -1,4 +1,4 @@
-"""Training a proposer on some documents, to be used on others."""
+"""Train a proposer on some documents for use on others."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from factorwise.world.partition import Partition
 
 @dataclass(frozen=True)
 class TunedDocument:
-    """One document to train a proposer on.
+    """One document for training a proposer.
 
     proposer
-        Over the document's own model, which also judges jumps where the truth does not. All documents have
-        features of the same names, and the first one's weights are where training begins.
+        A proposer over the document's own model, which also judges jumps unless the truth does. All documents
+        must have features of the same names; training starts from the weights of the first.
     start
-        Where the climb begins.
+        Where the climb starts.
     truth
-        Judges jumps, where it is given: for example a `learning.TruthPreference`.
+        Judges jumps if it is given, for example a `learning.TruthPreference`.
     """
 
     proposer: AdaptiveSplitMerge
@@ -48,15 +48,15 @@ def train_proposer(
     seed: int | np.random.Generator | Stream = 0,
     progress: bool = True,
 ) -> JumpWeights:
-    """Climb through the documents with tuning, and return weights fitted to the good jumps of all rounds.
+    """Climb through the documents with tuning; return weights fitted to the good jumps of all rounds.
 
     tuning, samples, jumps, patience
-        Of each climb: see `decode`.
+        Options of each climb: see `decode`.
     ridge
-        Of the last fit, over all rounds.
+        Ridge of the last fit, over all rounds.
     """
     if isinstance(documents, TunedDocument) or not documents:
-        raise InvalidArgumentError("give one or more documents to train on: [TunedDocument(...), ...].")
+        raise InvalidArgumentError("there is no document to train on: give [TunedDocument(...), ...].")
     rounds, stream = tuning or Tuning(), as_stream(seed)
     weights, lessons = documents[0].proposer.learned, list[Lesson]()
     with tqdm(
@@ -82,5 +82,5 @@ def train_proposer(
     fitted = weights.with_vector(fit_choices(choices, weights.vector, ridge * scales))
     if not rounds.kinds:
         return fitted
-    # those of the last round alone would be those of the end of a climb, where there is little to merge
+    # the last round alone is the end of a climb, where there is little to merge
     return with_kinds(fitted, np.mean([lesson.kinds for lesson in lessons], axis=0))

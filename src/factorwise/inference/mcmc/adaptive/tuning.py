@@ -1,4 +1,4 @@
-"""Tuning an adaptive proposer: rounds of the cross-entropy method over the jumps from one world."""
+"""Tune an adaptive proposer by rounds of the cross-entropy method over the jumps from one world."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from factorwise.validation import check_count, check_number
 By = Literal["score", "truth"]
 
 
-SMALLEST_KIND = 0.05  # share that a kind of jump keeps, however seldom it is good
+SMALLEST_KIND = 0.05  # share that each kind of jump keeps, however rarely it is good
 
 
 @dataclass(frozen=True)
@@ -29,21 +29,21 @@ class Tuning:
     """How a proposer is tuned.
 
     every
-        A round before every so many jumps.
+        Number of jumps from one round to the next.
     iterations, samples
-        Of a round: how often jumps are drawn and the weights fitted, and how many are drawn each time.
+        How often a round draws jumps and fits the weights, and how many jumps it draws each time.
     elite
         Share of an iteration's jumps to learn from.
     remember
-        Once jumps were found that improve the world, learn from all that the round has found, each once,
-        instead of an iteration's elite: the weights then describe what is left to do, not only its best.
-        False is the method as published.
+        Once improving jumps were found, learn from all that the round has found, each once, instead of an
+        iteration's elite: the weights then describe all that is left to improve, not only the best. False is
+        the published method.
     smoothing
-        How far the weights go towards the fitted ones.
+        How far the weights move towards the fitted ones.
     ridge
-        Holds the weights near zero, in units of the features' variances.
+        Pulls the weights towards zero, in units of the features' variances.
     kinds
-        Whether the odds of splits, merges and moves are learned as well.
+        Whether the odds of splits, merges and moves are learned, too.
     """
 
     every: int = 5
@@ -65,12 +65,12 @@ class Tuning:
 
 
 class TuningRound(NamedTuple):
-    """What a round of tuning found.
+    """The result of a tuning round.
 
     best
-        The best jump that was drawn; None where nothing can change.
+        The best jump that was drawn; None if no jump is possible.
     lesson
-        What it last learned from, for learning from many rounds.
+        The jumps that it learned from last, for learning from many rounds.
     """
 
     best: Jump | None
@@ -78,11 +78,11 @@ class TuningRound(NamedTuple):
 
 
 def tune(walk: Walk | Jumps, tuning: Tuning, stream: Stream, *, by: By = "score") -> TuningRound:
-    """Tune the proposer of a walk to the jumps from where it stands; the walk stays there.
+    """Tune the proposer of a walk to the jumps from its current world, which does not change.
 
     by
-        What makes a jump good: the model's ``score``, or how much better the walk's preference finds it, the
-        ``truth``.
+        What makes a jump good: the model's ``score``, or ``truth``, which is how much better the walk's
+        preference rates the new world.
 
     Implements: rohanimanesh2009inference, Alg. 2 as Alg. 3 calls it.
     """
@@ -103,14 +103,14 @@ def tune(walk: Walk | Jumps, tuning: Tuning, stream: Stream, *, by: By = "score"
             good |= {_key(jump): jump for jump, value in zip(jumps, values, strict=True) if value > 0.0}
             elite = list(good.values()) or list({_key(jump): jump for jump in elite}.values())
         elif values.min() == values.max():
-            continue  # jumps that are all equally good say nothing
+            continue  # nothing can be learned from jumps that are all equally good
         weights = _towards(weights, _fitted(family, weights, elite, tuning), tuning.smoothing)
     source.weights = weights
     return TuningRound(best, Lesson.of(family, elite))
 
 
 def value_of(jump: Jump, by: By) -> float:
-    """How good a jump is."""
+    """Return how good a jump is."""
     return jump.gain if by == "score" else jump.better
 
 
@@ -128,14 +128,17 @@ def _fitted(family: JumpFamily, weights: JumpWeights, elite: Sequence[Jump], tun
 
 
 def with_kinds(weights: JumpWeights, shares: Float64s) -> JumpWeights:
-    """Return the same with kinds as often as they were good: no one dies, none that was never drawn lives."""
+    """Return the weights with kinds in the proportion in which they were good.
+
+    Every kind that was possible keeps a minimum, and one that was never drawn stays impossible.
+    """
     allowed = np.array(weights.kinds) > 0
     kinds = np.where(allowed, np.maximum(shares, SMALLEST_KIND), 0.0)
     return replace(weights, kinds=tuple(kinds.tolist()))
 
 
 def _towards(old: JumpWeights, fitted: JumpWeights, smoothing: float) -> JumpWeights:
-    """Go part of the way from one set of weights to another."""
+    """Move part of the way from one set of weights to another."""
     vector = smoothing * fitted.vector + (1.0 - smoothing) * old.vector
     before, after = (np.array(kinds) / sum(kinds) for kinds in (old.kinds, fitted.kinds))
     kinds = tuple((smoothing * after + (1.0 - smoothing) * before).tolist())

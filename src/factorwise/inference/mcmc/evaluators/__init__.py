@@ -1,7 +1,8 @@
-"""Evaluators: how the gain of a proposed diff is obtained.
+"""Evaluators compute the gain of a proposed diff.
 
 `Exact` examines every touched factor. `UniformSample` and `ConfidenceSample` examine some of them and change
-what a chain samples. `PoissonMinibatch` and `DelayedAcceptance` examine some of them and change nothing.
+the distribution of the chain. `PoissonMinibatch` and `DelayedAcceptance` examine some of them and leave the
+distribution unchanged.
 """
 
 from __future__ import annotations

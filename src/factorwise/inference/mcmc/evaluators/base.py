@@ -1,8 +1,8 @@
-"""What an evaluator is: how the gain of a diff is obtained from the factors that the diff touches.
+"""The interface of evaluators, which compute the gain of a diff from the factors that it touches.
 
-An evaluator examines some of the factors and estimates the gain. Metropolis-Hastings weighs the estimate as
-if it were the gain, so most evaluators change what a chain samples; the docstring of each says whether it
-does.
+An evaluator examines some of the factors and estimates the gain. Metropolis-Hastings uses the estimate as if
+it were the gain, so most evaluators change the distribution of the chain; the docstring of each says whether
+it does.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _NO_MULTIPLIERS = np.zeros(0)
 
 
 class Estimate(NamedTuple):
-    """What one evaluation found.
+    """The result of one evaluation.
 
     gain
-        Estimated change of score, to be weighed by the acceptance.
+        Estimated change of score, which the acceptance uses.
     examined
-        Factors whose scores were computed.
+        Number of factors whose scores were computed.
     multiplier : float64[factors]
-        What each factor's change was multiplied by before summing: 0 for those not examined. Empty where the
-        estimate is no such sum.
+        The number by which each factor's change was multiplied in the sum: 0 for those not examined. Empty if
+        the estimate is not such a sum.
     correction
-        For a test in two stages: the exact gain minus ``gain``, which the second stage weighs.
+        For a test in two stages: the exact gain minus ``gain``, which the second stage uses.
     """
 
     gain: float
@@ -40,11 +40,11 @@ class Estimate(NamedTuple):
 
 
 class Evaluator(Protocol):
-    """How the gain of a diff is obtained."""
+    """A way to compute the gain of a diff."""
 
     @property
     def needs_bounds(self) -> bool:
-        """Whether the factors' bounds must be known."""
+        """Whether the evaluator must know the factors' bounds."""
         ...
 
     def evaluate(
@@ -55,13 +55,13 @@ class Evaluator(Protocol):
 
 
 class FactorSampler(Protocol):
-    """An evaluator that weighs the factors it samples: what Gibbs sampling and SampleRank can use."""
+    """An evaluator that multiplies sampled factors, which Gibbs sampling and SampleRank can use."""
 
     def multipliers(self, stream: Stream, changes: Float64s, stratum: Int8s, certain: Bools) -> Float64s:
-        """Sample factors and return what each is multiplied by.
+        """Sample factors and return the multiplier of each.
 
         changes : float64[alternatives, factors]
-            Signed change of each factor under each alternative to the present setting: one for a diff of
-            Metropolis-Hastings, one per other label for Gibbs sampling. One sample serves them all.
+            Signed change of each factor under each alternative to the current setting: one for a diff of
+            Metropolis-Hastings, one per other label for Gibbs sampling. One sample serves all alternatives.
         """
         ...

@@ -5,12 +5,12 @@ factors. A proposal is accepted with probability
 
 .. math:: \min\{1, e^{\hat\Delta_S / T} q'/q\} \cdot \min\{1, e^{(\Delta - \hat\Delta_S) / T}\}
 
-The factors that the way back touches are the same with opposite signs, so that the same S has the estimate
-:math:`-\hat\Delta_S` there. A sampler whose law over S does not depend on the signs draws S equally often
-from both sides; then, for each S, forward over backward probability is
-:math:`e^{\hat\Delta_S / T} (q'/q) \cdot e^{(\Delta - \hat\Delta_S) / T}`, which is detailed balance.
-Both samplers here are such: a uniform one does not look at the changes, and a confidence interval looks at
-their spread.
+The way back touches the same factors with opposite signs, so the same S gives the estimate
+:math:`-\hat\Delta_S` there. A sampler whose distribution over S does not depend on the signs draws S with the
+same probability in both directions; then, for each S, forward over backward probability is
+:math:`e^{\hat\Delta_S / T} (q'/q) \cdot e^{(\Delta - \hat\Delta_S) / T}`, which is detailed balance. Both
+samplers here have this property: the uniform one does not read the changes, and the confidence interval
+depends only on their spread.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from factorwise.rng import Stream
 
 @dataclass(frozen=True, slots=True)
 class DelayedAcceptance:
-    """Examine a sample, and the rest only if the sample speaks for the proposal: the chain stays exact.
+    """Examine a sample first, and the rest only if the sample favors the proposal: the chain stays exact.
 
-    A rejection in the first stage costs the sample; every other proposal costs all factors, so that it saves
-    where most proposals are bad. It accepts at most as often as the exact test.
+    A rejection in the first stage costs the sample; any other proposal costs all factors. So it saves time if
+    most proposals are bad. It accepts at most as often as the exact test.
 
     first
-        What the first stage examines.
+        The evaluator of the first stage.
     """
 
     first: UniformSample | ConfidenceSample
@@ -46,33 +46,33 @@ class DelayedAcceptance:
     def __post_init__(self) -> None:
         if not isinstance(self.first, UniformSample | ConfidenceSample):
             raise InvalidArgumentError(
-                f"the first stage must sample by a law that is the same forward and backward: give"
-                f" UniformSample or ConfidenceSample, not {self.first!r}."
+                f"the first stage must sample in the same way forward and backward, but {self.first!r}"
+                " was given: use UniformSample or ConfidenceSample."
             )
 
     @property
     def needs_bounds(self) -> bool:
-        """No."""
+        """Whether bounds must be known: no."""
         return False
 
     @property
     def estimates(self) -> bool:
-        """No: what is accepted has been examined."""
+        """Whether the gains of accepted moves are estimates: no, they were computed exactly."""
         return False
 
     def programs(self, parts: Surroundings, *, balanced: bool) -> dict[str, Any]:
-        """Return the templates of a walk that samples, and an acceptance with a second stage."""
+        """Return the sampling templates of a walk, and an acceptance with a second stage."""
         return delayed_programs(self.first.sampled(parts), balanced=balanced)
 
     def evaluate(
         self, stream: Stream, contributions: Contributions | ArrayLike, temperature: float = 1.0
     ) -> Estimate:
-        """Estimate the gain for the first stage, and what the second has to correct."""
+        """Estimate the gain for the first stage, and the correction for the second."""
         listed = as_contributions(contributions)
-        found = self.first.evaluate(stream, listed, temperature)
-        return found._replace(correction=_correction(listed.total(), found.gain))
+        estimate = self.first.evaluate(stream, listed, temperature)
+        return estimate._replace(correction=_correction(listed.total(), estimate.gain))
 
 
 def _correction(total: float, estimate: float) -> float:
-    """Exact minus estimated gain; nothing to correct where a hard factor has decided."""
+    """Return the exact minus the estimated gain; zero if a hard factor has decided."""
     return total - estimate if math.isfinite(estimate) else 0.0

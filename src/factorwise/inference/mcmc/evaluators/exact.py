@@ -15,11 +15,11 @@ from factorwise.types import Bools, Float64s, Int8s
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """Examine every touched factor: the chain samples ``exp(score / temperature)``."""
+    """Examine every touched factor, so that the chain samples ``exp(score / temperature)``."""
 
     @property
     def needs_bounds(self) -> bool:
-        """No."""
+        """Whether bounds must be known: no."""
         return False
 
     def multipliers(self, stream: Stream, changes: Float64s, stratum: Int8s, certain: Bools) -> Float64s:
@@ -29,7 +29,7 @@ class Exact:
     def evaluate(
         self, stream: Stream, contributions: Contributions | ArrayLike, temperature: float = 1.0
     ) -> Estimate:
-        """Sum all changes; draws nothing."""
+        """Sum all changes, without random numbers."""
         listed = as_contributions(contributions)
         return Estimate(listed.total(), len(listed), np.ones(len(listed)))
 

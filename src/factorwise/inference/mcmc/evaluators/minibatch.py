@@ -1,23 +1,23 @@
-r"""A sampled acceptance test that leaves the exact distribution as it is, for factors of bounded change.
+r"""A sampled acceptance test that preserves the exact distribution, for factors whose change is bounded.
 
 Let :math:`g_f` be the tempered change of factor f from world x to y, :math:`|g_f| \le m_f`, so that
 :math:`\pi(y) / \pi(x) = \exp \sum_f g_f`. Draw independent counts
 
 .. math:: s_f \sim \mathrm{Poisson}(\mu_f), \quad \mu_f = \lambda_f + (m_f - g_f) / 2
 
-with :math:`\lambda_f > 0` that depend on the bounds alone. From y back to x every :math:`g_f` changes its
-sign, so the same counts have means :math:`\mu_f' = \lambda_f + (m_f + g_f) / 2`, and because
-:math:`\mu_f - \mu_f' = -g_f` the exponentials of the Poisson weights cancel the ratio of the target:
+where :math:`\lambda_f > 0` depends only on the bounds. From y back to x every :math:`g_f` changes its sign,
+so the same counts have means :math:`\mu_f' = \lambda_f + (m_f + g_f) / 2`, and because :math:`\mu_f - \mu_f'
+= -g_f` the exponentials of the Poisson weights cancel the ratio of the target:
 
 .. math::
     \frac{\pi(y) \prod_f e^{-\mu_f'} \mu_f'^{s_f} / s_f!}{\pi(x) \prod_f e^{-\mu_f} \mu_f^{s_f} / s_f!}
     = \prod_f \left(\frac{\mu_f'}{\mu_f}\right)^{s_f}
 
-Accepting with the smaller of 1 and this product times the proposal ratio is detailed balance for each
-setting of the counts, hence for their mixture. A factor with a count of zero need not be examined. The
-counts come from one Poisson number of draws, of mean :math:`\sum_f (\lambda_f + m_f)`; each draw picks a
-factor in proportion to :math:`\lambda_f + m_f` and keeps it with probability
-:math:`\mu_f / (\lambda_f + m_f)`, for which that factor alone is examined.
+Accepting with the smaller of 1 and this product times the proposal ratio is detailed balance for each setting
+of the counts, and therefore for their mixture. A factor with a count of zero need not be examined. The counts
+come from one Poisson number of draws, of mean :math:`\sum_f (\lambda_f + m_f)`; each draw picks a factor in
+proportion to :math:`\lambda_f + m_f` and keeps it with probability :math:`\mu_f / (\lambda_f + m_f)`, for
+which that factor alone is examined.
 
 This is the idea of TunaMH (R. Zhang, A. F. Cooper and C. De Sa, 2020), derived here for our factors; their
 excess :math:`\sum_f \lambda_f = \chi (\sum_f m_f)^2` is ours with :math:`\chi` = 1 / ``variance``.
@@ -41,15 +41,15 @@ from factorwise.rng import Stream
 from factorwise.types import Float64s, Int64s
 from factorwise.validation import check_number
 
-_ROUNDING = 1e-9  # by how much, relatively, a change may exceed its bound
+_ROUNDING = 1e-9  # how much, relatively, a change may exceed its bound
 
 
 class _Law(NamedTuple):
-    """Poisson means of the counts of the factors that are drawn, forward and backward.
+    """Poisson means of the counts of the sampled factors, forward and backward.
 
     pool : int64[sampled]
     rate, forward, backward : float64[sampled]
-        Mean number of draws of each factor; of those kept; of those kept on the way back.
+        For each factor: the mean number of draws, of draws kept, and of draws kept on the way back.
     """
 
     pool: Int64s
@@ -61,17 +61,18 @@ class _Law(NamedTuple):
 @check_types
 @dataclass(frozen=True, slots=True)
 class PoissonMinibatch:
-    r"""Weigh a proposal by a Poisson number of factors: the chain samples ``exp(score / temperature)``.
+    r"""Decide with a Poisson number of factors, so that the chain samples ``exp(score / temperature)``.
 
-    With tempered bounds of sum M the expected number of draws is :math:`M + M^2` / ``variance``; where that
-    is no less than the number of factors, all are examined and the test is the usual one. So it pays for
-    many factors that can change little each, and at high temperatures.
+    If the tempered bounds sum to M, the expected number of draws is :math:`M + M^2` / ``variance``. If that
+    is no less than the number of factors, all are examined and the test is the usual one. So it helps with
+    many factors that can each change little, and at high temperatures.
 
     variance
-        About the largest variance of the log of the acceptance ratio: more draws make it smaller, and the
-        test closer to the exact one, which accepts most often.
+        Approximate upper limit of the variance of the log of the acceptance ratio: more draws make it smaller
+        and the test closer to the exact one, which accepts most often.
     bound
-        What no factor's change of score exceeds in absolute value; by default, what the templates declare.
+        Upper limit of the absolute change of any factor's score; by default, the bounds that templates
+        declare.
     """
 
     variance: float = 1.0
@@ -83,18 +84,18 @@ class PoissonMinibatch:
 
     @property
     def needs_bounds(self) -> bool:
-        """Whether the templates must say them."""
+        """Whether the templates must declare bounds."""
         return self.bound is None
 
     def expected_draws(self, bounds: ArrayLike, temperature: float = 1.0) -> float:
-        """Mean number of factors drawn, repeats included, where ``bounds`` are those of the factors."""
+        """Return the expected number of factors drawn, including repeats, given the factors' bounds."""
         largest = float(np.sum(tempered(np.asarray(bounds, dtype=np.float64), temperature)))
         return min(float(np.size(bounds)), largest + largest**2 / self.variance)
 
     def evaluate(
         self, stream: Stream, contributions: Contributions | ArrayLike, temperature: float = 1.0
     ) -> Estimate:
-        """Draw the counts; draws: the waiting times up to the rate, then factor and coin for each."""
+        """Draw the counts: the waiting times up to the rate, then a factor and a coin for each draw."""
         listed = as_contributions(contributions)
         law = self._law(listed, temperature)
         if law is None:
@@ -102,28 +103,31 @@ class PoissonMinibatch:
         ends = np.cumsum(law.rate)
         ratio, examined = 0.0, set()
         for _ in range(_poisson(stream, float(ends[-1]))):
-            place = min(int(np.searchsorted(ends, stream.uniform() * ends[-1], side="right")), len(ends) - 1)
-            examined.add(place)
-            if stream.uniform() * law.rate[place] < law.forward[place]:
-                ratio += math.log(law.backward[place] / law.forward[place])
+            position = min(
+                int(np.searchsorted(ends, stream.uniform() * ends[-1], side="right")), len(ends) - 1
+            )
+            examined.add(position)
+            if stream.uniform() * law.rate[position] < law.forward[position]:
+                ratio += math.log(law.backward[position] / law.forward[position])
         fixed = listed.total(listed.certain.astype(np.float64))
         return Estimate(fixed + ratio * temperature, len(examined) + int(listed.certain.sum()))
 
     def _law(self, listed: Contributions, temperature: float) -> _Law | None:
-        """Return the Poisson means; None where examining everything costs no more."""
+        """Return the Poisson means; None if examining all factors costs no more."""
         pool = np.flatnonzero(~listed.certain)
         bound = listed.bound[pool] if self.bound is None else np.full(len(pool), self.bound)
         if not np.isfinite(bound).all():
             raise InvalidArgumentError(
-                "PoissonMinibatch needs to know how much each factor can change, but a template declares no"
-                " bound: give PairTemplate(..., bound=...) the largest value of its statistics, or give the"
-                " evaluator PoissonMinibatch(bound=...)."
+                "PoissonMinibatch must know how much each factor can change, but a template declares"
+                " no bound: use PairTemplate(..., bound=...) with the largest value of its statistics,"
+                " or PoissonMinibatch(bound=...)."
             )
         over = np.flatnonzero(np.abs(listed.gain[pool]) > bound * (1.0 + _ROUNDING) + _ROUNDING)
         if len(over):
             raise TemplateError(
-                f"a factor changes its score by {listed.gain[pool][over[0]]:.6g}, but its bound says at most"
-                f" {bound[over[0]]:.6g}: declare a larger bound, or the chain would sample something else."
+                f"a factor changes its score by {listed.gain[pool][over[0]]:.6g}, but its bound says at"
+                f" most {bound[over[0]]:.6g}: declare a larger bound, because the chain would otherwise"
+                " sample another distribution."
             )
         largest = tempered(bound, temperature)
         total = float(largest.sum())
@@ -139,7 +143,7 @@ class PoissonMinibatch:
 
 
 def _poisson(stream: Stream, rate: float) -> int:
-    """Count the arrivals at unit rate before ``rate``."""
+    """Count the arrivals before ``rate`` of a process with unit rate."""
     count, time = 0, -math.log1p(-stream.uniform())
     while time < rate:
         count += 1

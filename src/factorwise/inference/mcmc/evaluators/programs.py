@@ -1,7 +1,7 @@
-"""Evaluators as parts of a walk: templates that hold other templates and look at some of their factors.
+"""Evaluators as parts of a walk: templates that contain other templates and examine some of their factors.
 
-Pairs of items are sampled, whichever templates score them: a pair is one factor. What a template says of
-whole clusters is always examined, as in plain evaluation.
+Pairs of items are sampled, whichever templates score them, because a pair is one factor. Factors of whole
+clusters are always examined, as in plain evaluation.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Sampled(NamedTuple):
     """The programs of a walk whose gains are estimated.
 
     templates
-        In place of the model's.
+        The programs that replace those of the model.
     pairs
-        Those of the model's whose factors are sampled.
+        The model's programs whose factors are sampled.
     found : float64[2]
-        What the sampling template notes of each move.
+        The record of the sampling template for each move.
     """
 
     templates: list[Program]
@@ -36,24 +36,22 @@ class Sampled(NamedTuple):
 def sampled_programs(
     parts: Surroundings, gain: Callable[..., Any], rule: Sequence[float], options: Sequence[int]
 ) -> Sampled:
-    """Put one template that samples in the place of all whose factors are pairs.
+    """Replace all templates whose factors are pairs by one that samples.
 
     gain, rule, options
-        Of the template, see `factorwise.kernels.clusterings.samples`.
+        Of the sampling template, see `factorwise.kernels.clusterings.samples`.
     """
     for template in parts.model.templates:
         if getattr(template, "examined", "") not in ("pairs", "whole"):
             raise NoCompiledFormError(
                 f"template {template.name!r} ({type(template).__name__}) lists its factors in Python"
-                " only: walks"
-                " sample those of PairTemplate, VectorPairTemplate and CountedTemplate and always"
-                " examine those of"
-                " whole clusters. Run with engine='plain'."
+                " only: compiled walks can sample those of PairTemplate, VectorPairTemplate and"
+                " CountedTemplate, and always examine those of whole clusters. Use engine='plain'."
             )
     pairs = [program for program in parts.templates if "pairs" in program.functions]
-    others = [program for program in parts.templates if "pairs" not in program.functions]
+    unsampled = [program for program in parts.templates if "pairs" not in program.functions]
     n = parts.world.n_items
-    found = np.zeros(2)
+    record = np.zeros(2)
     arrays = {
         "inner": Pointers(pairs, ("pairs",)),
         "order": np.arange(n, dtype=np.int32),
@@ -62,24 +60,23 @@ def sampled_programs(
         "rule": np.asarray(rule, dtype=np.float64),
         "options": np.asarray(options, dtype=np.int64),
         "sums": np.zeros((2, 3)),
-        "found": found,
+        "found": record,
     }
     sampler = Program(name="sampled pairs", arrays=arrays, gain=gain)
     begun = [_only(("begin",), program) for program in pairs if "begin" in program.functions]
-    return Sampled([sampler, *begun, *others], pairs, found)
+    return Sampled([sampler, *begun, *unsampled], pairs, record)
 
 
 def delayed_programs(sampled: Sampled, *, balanced: bool) -> dict[str, Any]:
-    """Return an acceptance that takes the exact gain of what passes a test of the estimated one.
+    """Return an acceptance that uses the exact gain of moves that pass a test of the estimated one.
 
     balanced
         Whether the proposer's ratio counts.
     """
     if any("gain" not in program.functions for program in sampled.pairs):
         raise NoCompiledFormError(
-            "tables of pairs say how statistics change and not what a move gains, so that no second"
-            " stage can be"
-            " compiled beside them: run with engine='plain'."
+            "tables of pairs compute changes of statistics but not the gain of a move, so no second"
+            " stage can be compiled with them: use engine='plain'."
         )
     kept = [_only(("applied",), program) for program in sampled.pairs if "applied" in program.functions]
     arrays = {
@@ -92,6 +89,6 @@ def delayed_programs(sampled: Sampled, *, balanced: bool) -> dict[str, Any]:
 
 
 def _only(roles: tuple[str, ...], program: Program) -> Program:
-    """Return some functions of a program, over the same arrays."""
+    """Return a program with only some of the functions, over the same arrays."""
     functions: dict[str, Any] = {role: program.functions[role] for role in roles}
     return Program(name=program.name, arrays=program.arrays, **functions)

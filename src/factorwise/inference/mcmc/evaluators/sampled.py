@@ -1,14 +1,16 @@
-r"""Gains estimated from a sample of the touched factors: a share of them, or as many as confidence asks for.
+r"""Gains estimated from a sample of the touched factors.
 
-Two estimates are offered. ``"sum"`` is the paper's: the sum of the sampled factors, about n/N of the gain, so
+A sample is a fixed share, or as many factors as a confidence interval needs.
+
+There are two estimates. ``"sum"`` is the paper's: the sum of the sampled factors, about n/N of the gain, so
 that a chain walks as if the temperature were N/n times higher. ``"mean"``, the default, scales the sample
-mean to the whole set: unbiased for the gain at a fixed sample size, so that temperature and proposal ratio
-keep their meaning. Neither is unbiased for the acceptance probability, because that is not linear in the
-gain: a chain with either samples something else than ``exp(score / temperature)``.
+mean to the whole set: it is unbiased for the gain at a fixed sample size, so that temperature and proposal
+ratio keep their meaning. Neither is unbiased for the acceptance probability, which is not linear in the gain:
+a chain with either does not sample exactly ``exp(score / temperature)``.
 
-Samples are drawn without replacement by a shuffle that stops early: the k-th draw takes ``below(N - k)``
-among the factors not yet drawn, which stand in the order of the contributions, and puts the first of them
-in its place.
+Samples are drawn without replacement by a partial shuffle: the k-th draw takes ``below(N - k)`` among the
+factors not yet drawn, which stay in the order of the contributions, and moves the first of them to its
+position.
 """
 
 from __future__ import annotations
@@ -46,14 +48,14 @@ class PairSampler(ABC):
 
     @abstractmethod
     def sampled(self, parts: Surroundings) -> Sampled:
-        """Return a walk's templates with one that samples pairs."""
+        """Return a walk's templates, with one that samples pairs."""
 
     @abstractmethod
     def multipliers(self, stream: Stream, changes: Float64s, stratum: Int8s, certain: Bools) -> Float64s:
-        """Draw a sample; return what each factor is multiplied by."""
+        """Draw a sample; return the multiplier of each factor."""
 
     def programs(self, parts: Surroundings, *, balanced: bool) -> dict[str, Any]:
-        """Return the templates of a walk that samples."""
+        """Return the sampling templates of a walk."""
         return {"templates": self.sampled(parts).templates}
 
     def evaluate(
@@ -71,10 +73,10 @@ class UniformSample(PairSampler):
     """Examine a share of the touched factors, drawn uniformly without replacement.
 
     share
-        Of the factors: the sample is ``share`` of them, rounded to the nearest, and at least one. With fewer
+        The sample is this share of the factors, rounded to the nearest number and at least one. With fewer
         than two factors, all are examined.
     estimate
-        "mean" scales the sample's mean to the whole set, "sum" leaves its sum as it is.
+        "mean" scales the sample's mean to the whole set, "sum" uses its sum unchanged.
 
     Implements: singh2012montecarlo, Sec. 3.1.
     """
@@ -87,7 +89,7 @@ class UniformSample(PairSampler):
         _require_estimate(self.estimate)
 
     def sampled(self, parts: Surroundings) -> Sampled:
-        """Return a walk's templates with one that samples pairs."""
+        """Return a walk's templates, with one that samples pairs."""
         return sampled_programs(
             parts, uniform_gain, [self.share, 0.0, 0.0, 0.0], [self.estimate == "mean", 1, 0]
         )
@@ -108,29 +110,29 @@ class UniformSample(PairSampler):
 @check_types
 @dataclass(frozen=True, slots=True)
 class ConfidenceSample(PairSampler):
-    r"""Draw factors without replacement until the mean of their signed changes is known well enough.
+    r"""Draw factors without replacement until the mean of their signed changes is known precisely enough.
 
     .. math:: 2 z \frac{s}{\sqrt n} \sqrt{\frac{N - n}{N - 1}} < i
 
-    with N touched factors, n sampled ones and s the sample's standard deviation. An interval of 0 examines
-    all factors; so do fewer than two of them. Where one sample serves several alternatives (the labels of a
-    Gibbs step), the widest interval over the differences of any two of them counts.
+    with N touched factors, n sampled ones and s the sample's standard deviation. All factors are examined if
+    the interval is 0 or there are fewer than two of them. If one sample serves several alternatives (the
+    labels of a Gibbs step), the widest interval over the differences of any two of them counts.
 
     interval
         Width i of the interval at which sampling stops, in units of one factor's change of score.
     z
         Half-width of the interval in standard errors.
     minimum
-        Factors drawn before the first look: a few equal ones say little about the others.
+        Number of factors drawn before the first check: a few equal ones say little about the others.
     growth
-        Factor by which the sample grows between looks; 1 looks after every factor.
+        Factor by which the sample grows between checks; with 1 the interval is checked after every factor.
     estimate
-        "mean" scales the sample's mean to the whole set, "sum" leaves its sum as it is. The size depends on
-        what was seen, so that even "mean" is not quite unbiased.
+        "mean" scales the sample's mean to the whole set, "sum" uses its sum unchanged. The sample size
+        depends on the changes drawn, so even "mean" is not quite unbiased.
     pooled
-        Whether the factors of the old and the new cluster are one population, as in the paper, or two, each
-        sampled in proportion to its size (and at least twice) and scaled on its own; the interval is then
-        that of the stratified mean.
+        Whether the factors of the old and the new cluster are one population, as in the paper, or two. Two
+        populations are sampled in proportion to their sizes (at least twice each) and scaled separately; the
+        interval is then that of the stratified mean.
 
     Implements: singh2012montecarlo, Sec. 3.2.
     """
@@ -145,18 +147,18 @@ class ConfidenceSample(PairSampler):
     def __post_init__(self) -> None:
         check_number("interval", self.interval, least=0)
         check_number("z", self.z, above=0)
-        require(self.minimum >= 2, "minimum", self.minimum, "at least 2, because one has no deviation")
+        require(self.minimum >= 2, "minimum", self.minimum, "at least 2, because one value has no deviation")
         require(self.growth >= 1.0, "growth", self.growth, "at least 1")
         _require_estimate(self.estimate)
 
     def sampled(self, parts: Surroundings) -> Sampled:
-        """Return a walk's templates with one that samples pairs."""
+        """Return a walk's templates, with one that samples pairs."""
         rule = [0.0, self.interval, self.z, self.growth]
         options = [self.estimate == "mean", 1 if self.pooled else 2, self.minimum]
         return sampled_programs(parts, confidence_gain, rule, options)
 
     def looks(self, factors: int) -> list[int]:
-        """Return the sample sizes at which the interval is looked at; the last one is all ``factors``."""
+        """Return the sample sizes at which the interval is checked; the last one is all ``factors``."""
         sizes = [min(self.minimum, factors)]
         while sizes[-1] < factors:
             sizes.append(min(factors, max(sizes[-1] + 1, math.ceil(sizes[-1] * self.growth))))
@@ -166,16 +168,16 @@ class ConfidenceSample(PairSampler):
         """Divide a sample among strata of given sizes."""
         if len(strata) == 1:
             return [size]
-        # rounded up, so that the same factors seen from the other side are divided in the same way
+        # rounded up, so that the same factors are divided in the same way in both directions
         return [min(own, max(2, -(-size * own // sum(strata)))) for own in strata]
 
     def width(self, changes: Float64s, populations: Sequence[int], sizes: Sequence[int]) -> float:
-        """Width of the interval for the mean change.
+        """Return the width of the interval for the mean change.
 
         changes : float64[alternatives, sampled]
-            Of the sampled factors, stratum by stratum, with ``sizes`` of them from each.
+            Changes of the sampled factors, ordered by stratum, with ``sizes`` of them from each.
         populations
-            Factors in each stratum.
+            Number of factors in each stratum.
         """
         total, start = sum(populations), 0
         covariance = np.zeros((len(changes), len(changes)))  # of the means of the alternatives
@@ -187,7 +189,7 @@ class ConfidenceSample(PairSampler):
                 covariance += scale / (size * (size - 1)) * (centered @ centered.T)
             start += size
         variance = covariance.diagonal()
-        widest = float(variance.max())  # against the present setting, which changes nothing
+        widest = float(variance.max())  # against the current setting, which changes nothing
         if len(changes) > 1:
             widest = max(widest, float((variance[:, None] + variance - 2.0 * covariance).max()))
         return 2.0 * self.z * math.sqrt(widest)
@@ -212,7 +214,7 @@ class ConfidenceSample(PairSampler):
         return multipliers_of(self.estimate, certain, pools, drawn)
 
     def pools(self, stratum: Int8s, certain: Bools) -> list[Int64s]:
-        """Return the populations that are sampled, those of one factor or none left out."""
+        """Return the populations that are sampled, without those that have only one factor."""
         if self.pooled:
             return [np.flatnonzero(~certain)]
         pools = [np.flatnonzero(~certain & (stratum == kind)) for kind in (0, 1)]
@@ -220,10 +222,13 @@ class ConfidenceSample(PairSampler):
 
 
 def draw_on(stream: Stream, order: Int64s, done: int, size: int) -> None:
-    """Shuffle so that the first ``size`` of ``order`` are a random sample, the first ``done`` staying."""
-    for place in range(done, size):
-        other = place + stream.below(len(order) - place)
-        order[place], order[other] = order[other], order[place]
+    """Shuffle so that the first ``size`` of ``order`` are a random sample.
+
+    The first ``done`` keep their positions.
+    """
+    for position in range(done, size):
+        drawn = position + stream.below(len(order) - position)
+        order[position], order[drawn] = order[drawn], order[position]
 
 
 def _require_estimate(name: str) -> None:
@@ -231,7 +236,7 @@ def _require_estimate(name: str) -> None:
 
 
 def multipliers_of(name: EstimateName, certain: Bools, pools: list[Int64s], drawn: Drawn) -> Float64s:
-    """Return what each factor is multiplied by if those ``drawn`` from each pool are examined."""
+    """Return the multiplier of each factor, given those drawn from each pool."""
     multiplier = certain.astype(np.float64)
     for pool, chosen in zip(pools, drawn, strict=True):
         multiplier[pool[list(chosen)]] = len(pool) / len(chosen) if name == "mean" and chosen else 1.0

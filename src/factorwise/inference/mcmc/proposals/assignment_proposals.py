@@ -1,7 +1,7 @@
-"""Proposals for assignments: relabel a variable or a span, blindly or by local scores; swap labels.
+"""Proposals for assignments: relabel a variable or a span, uniformly or by local scores; swap labels.
 
 Only hidden variables with more than one label are proposed. Each proposer is a program (see
-`factorwise.kernels.assignments.relabels`), which compiled walks and ``draw`` follow alike.
+`factorwise.kernels.assignments.relabels`), which compiled walks and ``draw`` both follow.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class JointScores(NamedTuple):
     settings
         Every joint setting, the last variable changing fastest.
     scores : float64[settings]
-        Score of each up to a common constant; ``-inf`` where it is forbidden.
+        Score of each up to a common constant; ``-inf`` if it is forbidden.
     current
-        Position of the present setting.
+        Position of the current setting.
     """
 
     settings: list[tuple[int, ...]]
@@ -49,7 +49,7 @@ def joint_scores(model: Model, world: Assignment, variables: tuple[int, ...]) ->
     settings = list(itertools.product(*(range(int(world.variables.cardinality[v])) for v in variables)))
     present = tuple(world.values[list(variables)].tolist())
     scores = _gains(model, world, variables, settings, present)
-    if (scores == math.inf).any():  # the present setting is forbidden: measure from one that is not
+    if (scores == math.inf).any():  # the current setting is forbidden: measure from one that is not
         allowed = settings[int(np.argmax(scores))]
         scores = _gains(
             model, world.after(Relabel(variables, present, allowed)), variables, settings, allowed
@@ -77,31 +77,31 @@ def pick(chance: float, scores: Float64s) -> int:
 
 @dataclass(frozen=True)
 class UniformRelabel(ProgramProposer):
-    """A random hidden variable gets a uniformly random other label.
+    """Give a random hidden variable a uniformly random other label.
 
-    Draws: the variable, the label.
+    It draws the variable, then the label.
     """
 
     worlds = (Assignment,)
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw a variable and a label that is not its own."""
+        """Return the program that draws a variable and a label other than its own."""
         return Program(draw=relabels.draw_label, name="uniform relabelling")
 
 
 @check_types
 @dataclass(frozen=True)
 class LocalRelabel(ProgramProposer):
-    r"""A random hidden variable gets another label, drawn by its local scores.
+    r"""Give a random hidden variable another label, drawn by its local scores.
 
     .. math:: q(w' \mid w) = \frac{1}{m} \frac{e^{\beta s(l')}}{\sum_{k \ne l} e^{\beta s(k)}}
 
     with :math:`m` the number of movable variables, :math:`l` and :math:`l'` the variable's label before and
-    after, :math:`s(k)` the model's score with label :math:`k` and :math:`\beta` = ``sharpness``. The present
-    label is never proposed: a step that would stay is spent on a change instead.
-    A variable whose other labels are all forbidden proposes to stay.
+    after, :math:`s(k)` the model's score with label :math:`k` and :math:`\beta` = ``sharpness``. The current
+    label is never proposed, so that no step is wasted on staying. A variable whose other labels are all
+    forbidden proposes to stay.
 
-    Draws: the variable, the label.
+    It draws the variable, then the label.
     """
 
     worlds = (Assignment,)
@@ -113,7 +113,7 @@ class LocalRelabel(ProgramProposer):
         check_number("sharpness", self.sharpness, above=0, finite=True)
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw a variable, and a label by what the templates of the walk say of it."""
+        """Return the program that draws a variable, and a label by the scores of the walk's templates."""
         arrays = {
             "templates": _pointers(self, parts, ("gains",)),
             "sharpness": [self.sharpness],
@@ -127,23 +127,24 @@ class LocalRelabel(ProgramProposer):
 @check_types
 @dataclass(frozen=True)
 class ResampleSpan(ProgramProposer):
-    r"""The labels of a random span of a chain are drawn anew, all at once, by their scores.
+    r"""Resample the labels of a random span of a chain jointly, by their scores.
 
     .. math:: q(w' \mid w) = \sum_s \frac{p(s)}{Z_s} \exp\Big(\beta \sum_{i \in s} d_i(l'_{i-1}, l'_i)\Big)
 
-    with :math:`d_i(a, b)` how much higher the model scores label b than the first label at place i, after
-    label a, the rest of the span at first labels and everything else as it is, and :math:`\beta` =
+    with :math:`d_i(a, b)` how much higher the model scores label b than the first label at position i, after
+    label a, with the rest of the span at first labels and everything else unchanged, and :math:`\beta` =
     ``sharpness``. Where only neighbors in a span depend on each other, as in a chain or a skip chain whose
     edges do not end within one span, this is the conditional distribution at temperature 1 / sharpness, and
     at that temperature every proposal is accepted.
 
     chains
-        Flat variable numbers of each chain, such as of the tokens of each sentence, in order; observed ones
-        are passed over. Blocks of variables are short chains.
+        Flat variable numbers of each chain, such as the tokens of each sentence, in order; observed variables
+        are skipped. Blocks of variables are short chains.
     shortest, longest
-        How many variables a span has, all lengths equally likely; a shorter chain is resampled whole.
+        The number of variables of a span; all lengths are equally likely, and shorter chains are resampled
+        whole.
 
-    Draws: a place among all of the chains, the length, and a number for each label.
+    It draws a position among all chains, the length, and a number for each label.
     """
 
     worlds = (Assignment,)
@@ -173,12 +174,12 @@ class ResampleSpan(ProgramProposer):
         for number, chain in enumerate(self.chains):
             if len(chain) and not 0 <= min(chain) <= max(chain) < len(world.variables):
                 raise InvalidArgumentError(
-                    f"chain {number} names variables {min(chain)} to {max(chain)}: there are"
-                    f" {len(world.variables)}."
+                    f"chain {number} names variables {min(chain)} to {max(chain)}, but there are only"
+                    f" {len(world.variables)} variables."
                 )
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw a span, and its labels by what the templates of the walk say of them."""
+        """Return the program that draws a span, and its labels by the scores of the walk's templates."""
         self.check(parts.world)
         variables = parts.world.variables
         movable = np.zeros(len(variables), bool)
@@ -205,19 +206,19 @@ class ResampleSpan(ProgramProposer):
 
 
 def _pointers(proposer: Any, parts: Surroundings, functions: tuple[str, ...]) -> Pointers:
-    """Point to functions of the walk's templates, which must be those of the proposer's model."""
+    """Return pointers to functions of the walk's templates, which must be those of the proposer's model."""
     if parts.model is not None and parts.model is not proposer.model:
         name = type(proposer).__name__
         raise NoCompiledFormError(
-            f"{name} proposes by the scores of another model than the walk: build {name} with the kernel's"
-            " model, or run with engine='plain'."
+            f"{name} scores with another model than the walk: build {name} with the kernel's model, or"
+            " use engine='plain'."
         )
     templates = [*parts.templates, *make_adapters(parts.templates, choices=True)]
     return Pointers(templates, functions, first=parts.first)
 
 
 def _scored_by(model: Model, world: Assignment) -> Surroundings:
-    """Surroundings in which a model scores the labels on offer."""
+    """Return surroundings in which a model scores the offered labels."""
 
     def gains(move: Any, choice: Any) -> None:
         choice.out[: move.choices] += joint_scores(model, world, (move.item,)).scores
@@ -227,9 +228,9 @@ def _scored_by(model: Model, world: Assignment) -> Surroundings:
 
 @dataclass(frozen=True)
 class Swap(ProgramProposer):
-    """Two random hidden variables of one domain exchange their labels; equal labels propose to stay.
+    """Exchange the labels of two random hidden variables of one domain; equal labels propose to stay.
 
-    Draws: the first variable among all that have a partner, the second among the first one's partners.
+    It draws the first variable among all that have a partner, and the second among the partners of the first.
     """
 
     worlds = (Assignment,)
@@ -237,7 +238,7 @@ class Swap(ProgramProposer):
     changes = 2
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw two variables that may exchange their labels."""
+        """Return the program that draws two variables that may exchange their labels."""
         variables = parts.world.variables
         pool = np.full(len(variables), -1, np.int32)
         for number, members in enumerate(variables.pools):

@@ -22,24 +22,24 @@ from factorwise.validation import check_count
 
 @dataclass(frozen=True)
 class BestOf:
-    """Draw several moves and propose the one of highest gain: a proposer informed by the model.
+    """Draw several moves and propose the one with the highest gain.
 
-    The ratio of proposing the way back is not known, so no valid chain can be made of it: accept by "greedy",
-    "always", "truth" or "unbalanced".
+    The ratio to the way back is unknown, so it cannot be part of a valid Metropolis-Hastings chain: use the
+    acceptance "greedy", "always", "truth" or "unbalanced".
 
     proposer
-        What draws.
+        Draws the moves.
     tries
-        How many moves it draws for each that is proposed.
+        How many moves it draws for each one proposed.
     model
-        Whose gains count; that of the walk by default.
+        The model that computes gains; that of the walk by default.
     """
 
     proposer: Any
     tries: int
     model: Model | None = None
 
-    #: Whether the ratio is known, without which there is no Metropolis-Hastings chain.
+    # : Whether the ratio is known, which Metropolis-Hastings needs.
     balanced = False
 
     def __post_init__(self) -> None:
@@ -48,20 +48,20 @@ class BestOf:
     @property
     def changes(self) -> str | int:
         """How many changes a move may have."""
-        found: str | int = getattr(self.proposer, "changes", "many")
-        return found
+        changes: str | int = getattr(self.proposer, "changes", "many")
+        return changes
 
     def check(self, world: Any) -> None:
-        """Refuse a world that the proposer was not made for."""
+        """Refuse a world that the proposer does not fit."""
         if hasattr(self.proposer, "check"):
             self.proposer.check(world)
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw, weigh, and keep the best."""
+        """Return the program that draws moves, weighs them and keeps the best."""
         if not hasattr(self.proposer, "program"):
             raise NoCompiledFormError(
-                f"{type(self.proposer).__name__} has no program: give it a method program(parts) that returns"
-                " Program(draw=...), or run with engine='plain'."
+                f"{type(self.proposer).__name__} has no program: give it a method program(parts) that"
+                " returns Program(draw=...), or use engine='plain'."
             )
         changer = parts.world.program()
         worlds = 1 + len(changer.worlds)
@@ -84,11 +84,11 @@ class BestOf:
         return Program(draw=draw_best, arrays=arrays, name=f"the best of {self.tries}")
 
     def draw(self, stream: Any, world: Any) -> Proposal:
-        """Draw, and return the proposal of highest gain under ``model``; its probabilities count as equal."""
+        """Draw moves, and return the proposal with the highest gain; its two probabilities count as equal."""
         if self.model is None:
             raise InvalidArgumentError(
-                "a BestOf that draws in plain Python must know whose gains count: give BestOf(...,"
-                " model=model)."
+                "a BestOf that draws in plain Python must have a model to compute gains: use"
+                " BestOf(..., model=model)."
             )
         best, highest = Proposal(None, 0.0, 0.0), -math.inf
         for _ in range(self.tries):

@@ -1,4 +1,4 @@
-"""Proposals for hierarchies: prune and regraft, and inner nodes that come and go."""
+"""Proposals for hierarchies: prune and regraft, and create or dissolve inner nodes."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from factorwise.world.links import LinkGraph
 
 @dataclass(frozen=True)
 class Regraft(ProgramProposer):
-    """A random node of a `Hierarchy` goes elsewhere, with all that is below it.
+    """Move a random node of a `Hierarchy`, with everything below it.
 
-    Below an inner node, beside any node, or to the top: entities merge and split, groups form and dissolve.
+    It goes below an inner node, beside any node, or to the top: entities merge and split, groups form and
+    dissolve.
     """
 
     worlds = (Hierarchy,)
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw a node and a place."""
+        """Return the program that draws a node and a target."""
         return Program(draw=hierarchies.draw_regraft, name="regrafting")
 
 
 @dataclass(frozen=True)
 class RegraftToCandidate(ProgramProposer):
-    """A random item of a `Hierarchy`, or an ancestor of it, goes to where one of the item's candidates is.
+    """Move a random item of a `Hierarchy`, or an ancestor of it, near one of the item's candidates.
 
-    Beside the candidate or an ancestor of it, below one, or to the top.
+    It goes beside the candidate or an ancestor of it, below such an ancestor, or to the top.
 
     start, candidate
         The candidates of item i are ``candidate[start[i]:start[i + 1]]``.
@@ -54,7 +55,7 @@ class RegraftToCandidate(ProgramProposer):
         return cls(graph.start, graph.neighbor)
 
     def check(self, world: Any) -> None:
-        """Refuse a world of other items."""
+        """Refuse a world with another number of items."""
         super().check(world)
         if len(self.start) != world.n_items + 1:
             raise ShapeError(
@@ -64,17 +65,17 @@ class RegraftToCandidate(ProgramProposer):
         check_range("candidate", self.candidate, world.n_items)
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw an item, an ancestor of it, a candidate and a place."""
+        """Return the program that draws an item, an ancestor of it, a candidate and a target."""
         arrays = {"start": self.start, "candidate": self.candidate.astype(np.int32)}
         return Program(draw=hierarchies.draw_regraft_near, arrays=arrays, name="regrafting to candidates")
 
 
 @dataclass(frozen=True)
 class Regroup(ProgramProposer):
-    """Some children of a node of a `Hierarchy` get a new inner node above them, or one is dropped.
+    """Put a new inner node above some children of a node of a `Hierarchy`, or dissolve an inner node.
 
     most
-        How many children a new inner node may have, and one that is dropped.
+        The largest number of children that a new or dissolved inner node may have.
     """
 
     worlds = (Hierarchy,)
@@ -90,6 +91,6 @@ class Regroup(ProgramProposer):
         return self.most
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw which of the two, and where."""
+        """Return the program that draws one of the two, and the node."""
         most = min(self.most, parts.world.n_items)
         return Program(draw=hierarchies.draw_regroup, arrays={"most": [most]}, name="regrouping")

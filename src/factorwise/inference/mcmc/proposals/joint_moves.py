@@ -1,4 +1,4 @@
-"""Proposals for worlds side by side: of one of them, and of several at once."""
+"""Proposals for joint worlds: moves of one world, and of several at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from factorwise.world.joint import Joint
 
 @dataclass(frozen=True)
 class Within(ProgramProposer):
-    """A move of one of the worlds side by side.
+    """A move of one of the worlds of a `Joint`.
 
     part
         The name of the world.
@@ -37,16 +37,16 @@ class Within(ProgramProposer):
         return getattr(self.proposer, "changes", "many")
 
     def check(self, world: Any) -> None:
-        """Refuse a world that the proposer was not made for."""
+        """Refuse a world that the proposer does not fit."""
         super().check(world)
         if hasattr(self.proposer, "check"):
             self.proposer.check(world.part(self.part))
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw as in the one world."""
+        """Return the program that draws as in the one world."""
         if not hasattr(self.proposer, "program"):
             raise NoCompiledFormError(
-                f"{type(self.proposer).__name__} has no program, so it cannot move one of several worlds:"
+                f"{type(self.proposer).__name__} has no program, so it cannot move a world of a Joint:"
                 " give it a method program(parts) that returns Program(draw=...)."
             )
         self.check(parts.world)
@@ -58,10 +58,10 @@ class Within(ProgramProposer):
 
 @dataclass(frozen=True)
 class Together(ProgramProposer):
-    """Moves of several worlds as one, decided as a whole.
+    """Move several worlds at once, accepted or rejected together.
 
     proposers
-        Each a `Within` another world. What one draws must not depend on what another changes.
+        Moves of different worlds, each a `Within`. What one draws must not depend on what another changes.
     """
 
     worlds = (Joint,)
@@ -74,17 +74,17 @@ class Together(ProgramProposer):
         names = [proposer.part for proposer in self.proposers]
         if len(names) < 2 or len(set(names)) < len(names):
             raise InvalidArgumentError(
-                f"Together takes moves of two or more different worlds, but those of {names} were given."
+                f"Together needs moves of two or more different worlds, but those of {names} were given."
             )
 
     def check(self, world: Any) -> None:
-        """Refuse a world that a proposer was not made for."""
+        """Refuse a world that a proposer does not fit."""
         super().check(world)
         for proposer in self.proposers:
             proposer.check(world)
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw from all of them."""
+        """Return the program that draws from all of them."""
         programs = [proposer.program(parts) for proposer in self.proposers]
         room = len(parts.world.frame(np.zeros(2, np.uint64), many=True).changes)
         arrays = {"inner": Pointers(programs, ("draw",)), "listed": np.zeros(room, CHANGE)}

@@ -28,17 +28,17 @@ def _no_items() -> Int32s:
 
 @dataclass(frozen=True, eq=False)
 class LinkedGibbs:
-    """Take one item after the other, and draw its cluster among those it has links into and a new one.
+    """Visit one item after the other, and draw its cluster among those it has links into and a new one.
 
     links
         Which items are linked.
     strict
-        Leave exp(score / temperature) invariant: an item without a link into its own cluster, which could not
-        come back, stays. Otherwise such an item may leave, which is for searches.
+        Leave exp(score / temperature) invariant: an item without a link into its own cluster stays, because
+        it could not come back. Otherwise such an item may leave, which is for searches.
     items
-        The items that take turns; empty for all.
+        The items to visit; empty for all.
     choose
-        How a target is chosen: by score, unless another program is given.
+        The program that chooses a target; by score if none is given.
     """
 
     model: Model
@@ -51,20 +51,20 @@ class LinkedGibbs:
 
     @property
     def proposer(self) -> LinkedGibbs:
-        """What checks the world."""
+        """The proposer, which checks the world."""
         return self
 
     @property
     def most_choices(self) -> int:
-        """How many targets an item may have at most: a cluster for each link, its own and an empty one."""
+        """The largest number of targets of an item: a cluster for each link, its own and an empty one."""
         return int(np.diff(self.links.start).max(initial=0)) + 2
 
     def check(self, world: Partition) -> None:
-        """Refuse a world that the links were not made for."""
+        """Refuse a world that the links do not fit."""
         check_links(self.links, world)
 
     def programs(self, parts: Surroundings) -> dict[str, Program]:
-        """Offer linked clusters, and choose."""
+        """Return the programs that offer linked clusters and choose one."""
         arrays = {**link_arrays(self.links, self.strict), "items": self.items.astype(np.int32)}
         return {
             "support": Program(support=offer_linked, arrays=arrays, name="linked clusters"),
@@ -74,12 +74,12 @@ class LinkedGibbs:
 
 @dataclass(frozen=True, eq=False)
 class LinkedJumps(PartitionMove):
-    """Split the cluster of two linked items, or merge their two.
+    """Split the cluster of two linked items, or merge their two clusters.
 
     links
         Which items are linked.
     strict
-        Give the probability of the way back. Otherwise the change of score alone decides, which is for
+        Compute the probability of the way back. Otherwise only the change of score decides, which is for
         searches.
     """
 
@@ -89,12 +89,12 @@ class LinkedJumps(PartitionMove):
     crosses_blocks = True
 
     def check(self, world: Partition) -> None:
-        """Refuse a world that the links were not made for."""
+        """Refuse a world that the links do not fit."""
         super().check(world)
         check_links(self.links, world)
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw a link and allocate the items of its clusters, by the templates of the walk."""
+        """Return the program that draws a link, and allocates items by the walk's templates."""
         roles = ("gains", "applied", "sides")
         pairwise = all("sides" in program.functions for program in parts.templates)
         most = parts.world.n_items
@@ -109,12 +109,12 @@ class LinkedJumps(PartitionMove):
 
 
 def check_links(links: LinkGraph, world: Partition) -> None:
-    """Refuse a world with another number of items, or with types of clusters."""
+    """Refuse a world with another number of items, or whose clusters have types."""
     if links.n_items != world.n_items:
         raise ShapeError(f"the links are between {links.n_items} items, but the world has {world.n_items}.")
     if world.n_types > 1:
         raise InvalidArgumentError(
-            "moves along links are for clusters without types: give a world with n_types=1."
+            "moves along links need clusters without types: use a world with n_types=1."
         )
 
 

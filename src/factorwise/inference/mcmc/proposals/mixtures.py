@@ -1,8 +1,8 @@
-"""Mixtures of proposers, whatever their worlds.
+"""Mixtures of proposers for worlds of any kind.
 
-A mixture draws one of its proposers with fixed probabilities, and each brings its own ratio, so that each
-leaves the distribution invariant by itself. Moves that are each other's way back, such as relocations to an
-item and to a new cluster, are one proposer there: its ratio adds up all ways.
+A mixture draws one of its proposers with fixed probabilities, and each has its own ratio, so that each leaves
+the distribution invariant by itself. Moves that can undo each other, such as relocations to an item and to a
+new cluster, form one proposer, whose ratio adds up all ways.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from factorwise.types import Float64s, Int32s
 @check_types
 @dataclass(frozen=True)
 class Mixture(ProgramProposer):
-    """One of several proposers, drawn with fixed probabilities in the proportion of the weights.
+    """One of several proposers, drawn with probabilities in proportion to the weights.
 
-    Where the proposer that is drawn has nothing to propose, the step changes nothing.
+    If the proposer that is drawn has nothing to propose, the step changes nothing.
 
     components
-        The proposers. Those of one ``family``, such as the relocations of clusterings, are mixed into one.
+        The proposers. Those of one ``family``, such as relocations of clusterings, are combined into one.
     weights
-        One for each; equal by default.
+        A weight for each; equal by default.
 
-    Draws: the component, then what the component draws.
+    It draws the component, then what the component draws.
     """
 
     components: Sequence[Any]
     weights: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        given = () if self.weights is None else tuple(float(weight) for weight in self.weights)
-        weights = given or (1.0,) * len(self.components)
+        given_weights = () if self.weights is None else tuple(float(weight) for weight in self.weights)
+        weights = given_weights or (1.0,) * len(self.components)
         object.__setattr__(self, "components", tuple(self.components))
         object.__setattr__(self, "weights", weights)
         if not self.components or len(self.components) != len(weights):
@@ -54,60 +54,60 @@ class Mixture(ProgramProposer):
             )
         if not all(0.0 < weight < math.inf for weight in weights):
             raise InvalidArgumentError(
-                f"the weights of a mixture are positive and finite, but {list(weights)} were given:"
+                f"the weights of a mixture must be positive and finite, but {list(weights)} were given:"
                 " leave a proposer out to switch it off."
             )
         blocks = [part for part in self.components if getattr(part, "blocks", None) is not None]
         across = [move for move, _ in self.parts() if getattr(move, "crosses_blocks", False)]
         if blocks and across:
             raise InvalidArgumentError(
-                f"{type(across[0]).__name__} may join items of different blocks, which blocks forbid:"
-                " use RelocateToItem(blocks), RelocateToNew, Split and RetypeCluster."
+                f"{type(across[0]).__name__} may join items of different blocks: with blocks, use"
+                " RelocateToItem(blocks), RelocateToNew, Split and RetypeCluster."
             )
 
     def parts(self) -> list[tuple[Any, float]]:
-        """Return the proposers with their weights, those of one family as one."""
-        found: dict[Any, tuple[Any, float]] = {}
+        """Return the proposers with their weights; those of one family are combined."""
+        combined: dict[Any, tuple[Any, float]] = {}
         for number, (move, weight) in enumerate(zip(self.components, self.weights or (), strict=True)):
             key = getattr(move, "family", "") or number
-            if key in found:
-                known, sum_so_far = found[key]
-                found[key] = known.mixed(move, sum_so_far, weight), sum_so_far + weight
+            if key in combined:
+                known, sum_so_far = combined[key]
+                combined[key] = known.mixed(move, sum_so_far, weight), sum_so_far + weight
             else:
-                found[key] = move, weight
-        return list(found.values())
+                combined[key] = move, weight
+        return list(combined.values())
 
     @property
     def changes(self) -> str | int:  # type: ignore[override]
-        """How many changes a move may have: the most of any component."""
-        found = [getattr(component, "changes", "many") for component in self.components]
-        return "many" if "many" in found else max(1 if some == "one" else some for some in found)
+        """How many changes a move may have: the largest of its components."""
+        changes = [getattr(component, "changes", "many") for component in self.components]
+        return "many" if "many" in changes else max(1 if some == "one" else some for some in changes)
 
     def check(self, world: Any) -> None:
-        """Refuse a world that a component was not made for."""
+        """Refuse a world that a component does not fit."""
         for move, _ in self.parts():
             if hasattr(move, "check"):
                 move.check(world)
 
     def groups(self, world: Any) -> Int32s | None:
-        """Return numbers such that only items of one number can come together; None where any two may."""
-        found: Int32s | None = None
+        """Return group numbers, such that only items of one group can come together; None if any two may."""
+        groups: Int32s | None = None
         for move, _ in self.parts():
             joins = hasattr(move, "groups")
-            if joins and found is None:
-                found = move.groups(world)
-            if getattr(move, "crosses_blocks", True) or (joins and found is None):
+            if joins and groups is None:
+                groups = move.groups(world)
+            if getattr(move, "crosses_blocks", True) or (joins and groups is None):
                 return None
-        return found
+        return groups
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw a component, then from it."""
+        """Return the program that draws a component, then from it."""
         proposers = self.parts()
         strangers = [proposer for proposer, _ in proposers if not hasattr(proposer, "program")]
         if strangers:
             raise NoCompiledFormError(
-                f"{type(strangers[0]).__name__} has no program: give it a method program(parts) that returns"
-                " Program(draw=...), or run with engine='plain'."
+                f"{type(strangers[0]).__name__} has no program: give it a method program(parts) that"
+                " returns Program(draw=...), or use engine='plain'."
             )
         programs = [proposer.program(parts) for proposer, _ in proposers]
         if len(programs) == 1:
@@ -120,7 +120,7 @@ class Mixture(ProgramProposer):
         return np.asarray(np.cumsum(weights) / weights.sum())
 
     def _drawing(self, world: Any, stream: Any) -> Callable[[], Proposal]:
-        """Return what draws as the program does, also from components that have none."""
+        """Return a function that draws as the program does, also from components without programs."""
         shares = self._shares()
         drawn = [
             proposer._drawing(world, stream)
@@ -142,7 +142,7 @@ class Mixture(ProgramProposer):
 
 @dataclass(frozen=True, init=False)
 class PartitionMixture(Mixture):
-    """A weighted mixture of moves over clusterings: a `Mixture` by another name."""
+    """A weighted mixture of moves over clusterings: another name for `Mixture`."""
 
     @check_types
     def __init__(self, moves: Sequence[Any], weights: Sequence[float] = ()) -> None:

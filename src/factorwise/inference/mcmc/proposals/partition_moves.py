@@ -1,7 +1,7 @@
 """Moves over clusterings: relocate, merge, split, split-merge, retype.
 
-Moves that may be each other's way back are drawn from together, as one proposer whose ratio adds up all ways:
-the relocations, and merges with splits. `PartitionMixture` sees to that.
+Moves that can undo each other are combined into one proposer whose ratio adds up all ways: the relocations,
+and merges with splits. `PartitionMixture` does this.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from factorwise.world.partition import Partition
 
 
 class PartitionMove(ProgramProposer):
-    """One way to draw transfers, by itself or in a `PartitionMixture`.
+    """A way to draw transfers, by itself or in a `PartitionMixture`.
 
-    Moves of one ``family`` may be each other's way back: a mixture makes one proposer of them, by their
-    method ``mixed(other, weight, other_weight)``. A move that may join any two items says so by
-    ``crosses_blocks``.
+    Moves of one ``family`` can undo each other: a mixture combines them into one proposer, with their method
+    ``mixed(other, weight, other_weight)``. A move that may join any two items sets ``crosses_blocks``.
     """
 
     family: str = ""
@@ -38,7 +37,7 @@ class PartitionMove(ProgramProposer):
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Groups of items that may be together at all; clusters must not reach across them.
+    """Blocks of items; clusters must lie within a block.
 
     start, item, of : int64[blocks + 1], int32[n], int32[n]
         The items of block b are ``item[start[b]:start[b + 1]]``; ``of[i]`` is the block of item i.
@@ -55,7 +54,10 @@ class Blocks:
         check_permutation("item", self.item)
         blocks = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
         if len(self.of) != len(self.item) or (self.of[self.item] != blocks).any():
-            raise ShapeError("of must name the block of each item, in which item has it.")
+            raise ShapeError(
+                "of must be the block of each item, in agreement with start and item: use"
+                " Blocks.from_keys(keys)."
+            )
 
     @classmethod
     def from_keys(cls, keys: ArrayLike) -> Blocks:
@@ -66,7 +68,7 @@ class Blocks:
         return cls(start, np.argsort(of, kind="stable").astype(np.int32), of)
 
     def check(self, world: Partition) -> None:
-        """Refuse a world with a cluster that reaches across blocks."""
+        """Refuse a world with a cluster that spans several blocks."""
         if len(self.of) != world.n_items:
             raise ShapeError(f"the blocks cover {len(self.of)} items, but the world has {world.n_items}.")
         ids = len(world.arrays.size)
@@ -77,31 +79,31 @@ class Blocks:
         across = np.flatnonzero(lowest < highest)
         if len(across):
             raise InvalidArgumentError(
-                f"a cluster of {world.size_of(int(across[0]))} items reaches across blocks: start from"
-                " a world whose clusters lie within blocks, such as Partition.singletons(n)."
+                f"a cluster of {world.size_of(int(across[0]))} items spans several blocks: start from a"
+                " world whose clusters lie within blocks, such as Partition.singletons(n)."
             )
 
 
 @dataclass(frozen=True)
 class Relocate(PartitionMove):
-    """Move a random item: to the cluster of another item, of a candidate, to any cluster, to a new one.
+    """Move a random item: to the cluster of another item, of a candidate, to any cluster, or to a new one.
 
-    The target is drawn in one of four ways, with probabilities in the proportion of the rates; a proposal
-    that leaves the item where it is changes nothing. The ratio adds up all ways there and back.
+    The kind of target is drawn with probabilities in proportion to the rates; a proposal that leaves the item
+    where it is changes nothing. The ratio adds up all ways there and back.
 
     to_item
-        To the cluster of another random item: large clusters attract.
+        Rate of moves to the cluster of another random item: large clusters attract.
     to_new
-        To a cluster of its own, with a random type.
+        Rate of moves to a new cluster, with a random type.
     to_cluster
-        To one of the other clusters, all equally likely.
+        Rate of moves to one of the other clusters, all equally likely.
     to_candidate
-        To the cluster of one of its ``candidates``.
+        Rate of moves to the cluster of one of its ``candidates``.
     blocks
         Draw the other item from the same block.
     in_turn
-        Visit the blocks one after the other, with as many steps in each as it has items: what a block's steps
-        look at then stays in the cache. Every step leaves the distribution invariant as it would in random
+        Visit the blocks one after the other, with as many steps in each as it has items: the data of a
+        block's steps then stay in the cache. Every step leaves the distribution invariant, as in random
         order.
     """
 
@@ -117,38 +119,40 @@ class Relocate(PartitionMove):
     def __post_init__(self) -> None:
         rates = (self.to_item, self.to_new, self.to_cluster, self.to_candidate)
         if min(rates) < 0.0 or not 0.0 < sum(rates) < np.inf:
-            raise InvalidArgumentError(f"the rates of ways to relocate must be zero or more, not {rates}.")
+            raise InvalidArgumentError(
+                f"the rates of relocations must be zero or more, but {rates} were given."
+            )
         if self.in_turn and self.blocks is None:
-            raise InvalidArgumentError("there are no blocks to visit: give blocks=Blocks.from_keys(...).")
+            raise InvalidArgumentError("in_turn needs blocks to visit: give blocks=Blocks.from_keys(...).")
         if self.blocks is not None and (self.to_cluster or self.to_candidate):
             raise InvalidArgumentError(
-                "a relocation to a cluster or to a candidate may join items of different blocks, which blocks"
-                " forbid: use to_item and to_new."
+                "a relocation to a cluster or to a candidate may join items of different blocks: with"
+                " blocks, use to_item and to_new only."
             )
         if (self.to_candidate > 0.0) != (self.candidates is not None):
-            raise InvalidArgumentError("to_candidate and candidates go together: give both or neither.")
+            raise InvalidArgumentError("to_candidate and candidates belong together: give both or neither.")
 
     def check(self, world: Partition) -> None:
-        """Refuse a world that the blocks or candidates were not made for."""
+        """Refuse a world that the blocks or candidates do not fit."""
         super().check(world)
         if self.blocks is not None:
             self.blocks.check(world)
         made_for = world.n_items if self.candidates is None else len(self.candidates.start) - 1
         if made_for != world.n_items:
             raise ShapeError(
-                f"the candidates are for {made_for} items, but the world has {world.n_items}:"
-                " give RelocateToCandidate.from_pairs(world.n_items, pairs)."
+                f"the candidates are for {made_for} items, but the world has {world.n_items}: build"
+                " them with RelocateToCandidate.from_pairs(world.n_items, pairs)."
             )
         if self.candidates is not None:
             check_range("candidate", self.candidates.candidate, world.n_items)
 
     def groups(self, world: Partition) -> Int32s | None:
-        """Return numbers such that only items of one number can come together; None where any two may."""
+        """Return group numbers, such that only items of one group can come together; None if any two may."""
         if self.blocks is not None:
             return self.blocks.of
         if self.candidates is None or self.to_item > 0.0 or self.to_cluster > 0.0:
             return None
-        # whom candidates connect, and the clusters to begin with: each item with one member of its own
+        # items that candidates connect, and initial clusters, in which each item is connected with one member
         n, member = world.n_items, np.zeros(len(world.arrays.size), np.int64)
         member[world.labels] = np.arange(n)
         rows = np.concatenate([np.repeat(np.arange(n), np.diff(self.candidates.start)), np.arange(n)])
@@ -156,7 +160,7 @@ class Relocate(PartitionMove):
         return component_numbers(n, rows, columns)
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw an item, a way and a target."""
+        """Return the program that draws an item, a kind of target and the target."""
         world, blocks, candidates = parts.world, self.blocks, self.candidates
         start, candidate = np.zeros(1, np.int64), np.zeros(0, np.int32)
         if candidates is not None:
@@ -180,14 +184,21 @@ class Relocate(PartitionMove):
         return Program(draw=relocations.draw_relocation, arrays=arrays, name="relocations")
 
     def mixed(self, other: Relocate, weight: float, other_weight: float) -> Relocate:
-        """Return the relocation that draws from two of them."""
+        """Return the relocation that draws from this one and another.
+
+        other
+            The other relocation.
+        weight, other_weight
+            Probability of each.
+        """
         if len({id(move.blocks) for move in (self, other) if move.to_item > 0.0}) > 1:
-            raise InvalidArgumentError("a mixture has one set of blocks: give all moves the same Blocks.")
+            raise InvalidArgumentError(
+                "a mixture can have only one set of blocks: give all moves the same Blocks."
+            )
         if self.candidates is not None and other.candidates is not None:
             raise InvalidArgumentError(
-                "a mixture has one RelocateToCandidate at most, because the chances of two do not add"
-                " up: put all"
-                " candidate pairs into one."
+                "a mixture can have only one RelocateToCandidate, because the chances of two cannot be"
+                " added: put all candidate pairs into one."
             )
 
         def rate(name: str) -> float:
@@ -205,7 +216,7 @@ class Relocate(PartitionMove):
         )
 
     def shares(self) -> dict[str, float]:
-        """Return the probability of each way."""
+        """Return the probability of each kind of target."""
         rates = {name: getattr(self, name) for name in ("to_item", "to_new", "to_cluster", "to_candidate")}
         total = sum(rates.values())
         return {name: rate / total for name, rate in rates.items()}
@@ -224,7 +235,7 @@ class RelocateToItem(Relocate):
     blocks
         Draw the other item from the same block.
     in_turn
-        Visit the blocks one after the other, with as many steps in each as it has items.
+        Visit the blocks one after the other, with as many steps in each as it has items; see `Relocate`.
     """
 
     def __init__(self, blocks: Blocks | None = None, *, in_turn: bool = False) -> None:
@@ -239,7 +250,7 @@ class RelocateToNew(Relocate):
 
 
 class RelocateToCandidate(Relocate):
-    """Move a random item to the cluster of one of its candidates, as blocking found them.
+    """Move a random item to the cluster of one of its candidates, for example from blocking.
 
     start, candidate
         The candidates of item i are ``candidate[start[i]:start[i + 1]]``.
@@ -248,9 +259,9 @@ class RelocateToCandidate(Relocate):
     @check_types
     def __init__(self, start: Int64s, candidate: Ints) -> None:
         object.__setattr__(self, "start", as_ints("start", start))
-        given = np.asarray(candidate)  # many: they keep the type they have
-        kept = given.dtype if given.dtype.kind == "i" else np.int64
-        object.__setattr__(self, "candidate", as_ints("candidate", given, dtype=kept))
+        candidates = np.asarray(candidate)  # there are many, so they keep their type
+        kept = candidates.dtype if candidates.dtype.kind == "i" else np.int64
+        object.__setattr__(self, "candidate", as_ints("candidate", candidates, dtype=kept))
         check_starts("start", self.start, len(self.candidate))
         super().__init__(to_candidate=1.0, candidates=self)
 
@@ -266,12 +277,12 @@ class RelocateToCandidate(Relocate):
 
 @dataclass(frozen=True)
 class MergeOrSplit(PartitionMove):
-    """Merge two random clusters, or split a random one: each is the other's way back.
+    """Merge two random clusters, or split a random one: each undoes the other.
 
     merge
-        Rate of merges: all ordered pairs of clusters equally likely; the second one's type is kept.
+        Rate of merges: all ordered pairs of clusters are equally likely; the type of the second is kept.
     split
-        Rate of splits of a cluster of two or more, all bipartitions equally likely.
+        Rate of splits of a cluster of two or more: all bipartitions are equally likely.
     """
 
     merge: float = 1.0
@@ -285,12 +296,18 @@ class MergeOrSplit(PartitionMove):
         return self.merge > 0.0
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw a merge or a split."""
+        """Return the program that draws a merge or a split."""
         arrays = {"rates": [self.merge, self.split], "types": [parts.world.n_types]}
         return Program(draw=jumps.draw_merge_or_split, arrays=arrays, name="merges and splits")
 
     def mixed(self, other: MergeOrSplit, weight: float, other_weight: float) -> MergeOrSplit:
-        """Return the move that draws from two of them."""
+        """Return the move that draws from this one and another.
+
+        other
+            The other move.
+        weight, other_weight
+            Probability of each.
+        """
         mine, theirs = weight / (self.merge + self.split), other_weight / (other.merge + other.split)
         return MergeOrSplit(
             mine * self.merge + theirs * other.merge, mine * self.split + theirs * other.split
@@ -300,7 +317,7 @@ class MergeOrSplit(PartitionMove):
 class Merge(MergeOrSplit):
     """Merge two random clusters.
 
-    Without `Split` in the same mixture there is no way back, and none is accepted.
+    Without `Split` in the same mixture nothing can undo a merge, so none is accepted.
     """
 
     def __init__(self) -> None:
@@ -308,9 +325,9 @@ class Merge(MergeOrSplit):
 
 
 class Split(MergeOrSplit):
-    """Split a random cluster; without `Merge` in the same mixture there is no way back.
+    """Split a random cluster.
 
-    And none is accepted.
+    Without `Merge` in the same mixture nothing can undo a split, so none is accepted.
     """
 
     def __init__(self) -> None:
@@ -319,13 +336,16 @@ class Split(MergeOrSplit):
 
 @dataclass(frozen=True)
 class SplitMerge(PartitionMove):
-    """Draw two items: split their cluster at random between them, or merge their two clusters."""
+    """Draw two items, and split their cluster at random between them, or merge their two clusters."""
 
     changes = "many"
     crosses_blocks = True
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw the pair; the first stays, the second moves, the other members toss a coin each."""
+        """Return the program that draws the pair and a coin for each other member.
+
+        The first item stays and the second moves.
+        """
         return Program(
             draw=jumps.draw_split_merge, arrays={"types": [parts.world.n_types]}, name="splits and merges"
         )
@@ -333,8 +353,8 @@ class SplitMerge(PartitionMove):
 
 @dataclass(frozen=True)
 class RetypeCluster(PartitionMove):
-    """Give a random cluster another type, all others equally likely."""
+    """Give a random cluster another type, all equally likely."""
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw a cluster and a type that is not its own."""
+        """Return the program that draws a cluster and a type other than its own."""
         return Program(draw=jumps.draw_type, arrays={"types": [parts.world.n_types]}, name="types")

@@ -21,12 +21,12 @@ from factorwise.model.model import Model
 
 @dataclass(frozen=True)
 class RestrictedGibbs(PartitionMove):
-    """Split or merge the clusters of two random items, the split guided by the model.
+    """Split or merge the clusters of two random items, where the model guides the split.
 
     model
-        Whose scores guide the scans (at temperature 1: the Hastings ratio makes up for any other).
+        The model that guides the scans (at temperature 1: the Hastings ratio corrects for any other).
     scans
-        Scans between the random launch and the last one.
+        Number of scans between the random launch state and the last one.
     """
 
     model: Model
@@ -35,17 +35,16 @@ class RestrictedGibbs(PartitionMove):
     crosses_blocks = True
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw a split or a merge, with scans by the templates of the walk."""
+        """Return the program that draws a split or a merge, with scans by the walk's templates."""
         if parts.model is not None and parts.model is not self.model:
             raise NoCompiledFormError(
-                "RestrictedGibbs is guided by another model than the walk: build it with the kernel's model,"
-                " or run with engine='plain'."
+                "RestrictedGibbs has another model than the walk: build it with the kernel's model, or"
+                " use engine='plain'."
             )
         if any("gains" not in program.functions for program in parts.templates):
             raise NoCompiledFormError(
                 "RestrictedGibbs has no compiled form for models with tables or for learning: leave it"
-                " out of the"
-                " mixture, or run with engine='plain'."
+                " out of the mixture, or use engine='plain'."
             )
         arrays = {
             "apply": Pointers([parts.world.program()], ("apply",)),

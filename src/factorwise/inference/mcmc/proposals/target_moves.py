@@ -1,7 +1,7 @@
 """Proposals for matchings, permutations and trees.
 
-Each is a program (see `factorwise.kernels.structures.moves`), which compiled walks and ``draw`` follow alike;
-`Mixture` mixes them.
+Each is a program (see `factorwise.kernels.structures.moves`), which compiled walks and ``draw`` both follow;
+`Mixture` combines them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ def check_order(part: Any, world: Any) -> None:
     check_kind(part, world)
     if not world.exchanges:
         raise InvalidArgumentError(
-            f"{type(part).__name__} is for items in an order, but the world is {world!r}: give a Permutation."
+            f"{type(part).__name__} needs items in an order, but the world is {world!r}: give a Permutation."
         )
 
 
 @dataclass(frozen=True)
 class Rematch(ProgramProposer):
-    """A random left item of a `Matching` gets one of its candidates as partner, or none.
+    """Give a random left item of a `Matching` one of its candidates as partner, or none.
 
-    If the candidate has a partner, the two left items exchange theirs.
+    If the candidate has a partner, the two left items exchange their partners.
     """
 
     worlds = (Matching,)
@@ -39,28 +39,28 @@ class Rematch(ProgramProposer):
     changes = 3
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw an item and a candidate."""
+        """Return the program that draws an item and a candidate."""
         return Program(draw=moves.draw_match, name="rematching")
 
 
 @dataclass(frozen=True)
 class Exchange(ProgramProposer):
-    """Two random items of a `Permutation` exchange their positions."""
+    """Exchange the positions of two random items of a `Permutation`."""
 
     worlds = (TargetWorld,)
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw two items."""
+        """Return the program that draws two items."""
         check_order(self, parts.world)
         return Program(draw=moves.draw_exchange, name="exchanges")
 
 
 @dataclass(frozen=True)
 class Insert(ProgramProposer):
-    """A random item of a `Permutation` is taken out and put in elsewhere.
+    """Take a random item of a `Permutation` out and insert it elsewhere.
 
     reach
-        How many positions it goes at most.
+        The largest number of positions that it moves.
     """
 
     worlds = (TargetWorld,)
@@ -76,7 +76,7 @@ class Insert(ProgramProposer):
         return self.reach
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw an item and how far it goes."""
+        """Return the program that draws an item and how far it moves."""
         check_order(self, parts.world)
         reach = min(self.reach, parts.world.n_items)
         return Program(draw=moves.draw_insertion, arrays={"reach": [reach]}, name="insertions")
@@ -84,10 +84,10 @@ class Insert(ProgramProposer):
 
 @dataclass(frozen=True)
 class Reattach(ProgramProposer):
-    """A random item of a `Tree` goes to another parent, with all that is below it."""
+    """Move a random item of a `Tree` to another parent, with everything below it."""
 
     worlds = (Tree,)
 
     def program(self, parts: Surroundings) -> Program:
-        """Draw an item and a parent."""
+        """Return the program that draws an item and a parent."""
         return Program(draw=moves.draw_parent, name="reattaching")

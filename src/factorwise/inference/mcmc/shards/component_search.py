@@ -1,14 +1,13 @@
-"""Searching for the best clustering of linked items, one group of components after the other.
+"""Search for the best clustering of linked items, one group of components after the other.
 
-Links with positive scores connect items into components. Where pairs that are not linked do not speak for
-being together, no best clustering has a cluster across two of them, so each component is a search of its own.
-A component in which every two items are linked with a positive score is one cluster of a best clustering, and
-so is an item alone. All others are open. They are packed into *groups*: laid out one after the other by their
-smallest items, and cut where a further `ITEMS_PER_GROUP` items are full; no component is cut.
+Links with positive scores connect items into components. If unlinked pairs do not score for being together,
+no best clustering has a cluster across two components, so each component is a search of its own. A component
+in which every two items are linked with a positive score is one cluster of a best clustering, and so is a
+single item. All other components are open. They are packed into *groups*: ordered by their smallest items,
+and cut whenever `ITEMS_PER_GROUP` items are full; no component is cut.
 
-What is found for a group depends on its items, the links between them, the search and the seed alone: not on
-other groups, nor on memory, threads or machines. Links are looked at in stretches, so that they may lie in
-files.
+The result for a group depends only on its items, the links between them, the search and the seed: not on
+other groups, memory, threads or machines. Links are read in stretches, so that they may lie in files.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from factorwise.rng import split_mix
 from factorwise.types import Bools, Ints
 
 ITEMS_PER_GROUP = 20_000
-STRETCH = 1 << 22  # links that are looked at in one go
+STRETCH = 1 << 22  # links that are read at a time
 Codes = NDArray[np.int32]
 Scores = NDArray[np.float32]
 
@@ -48,25 +47,25 @@ class LinkWeights(NamedTuple):
 
 @dataclass(eq=False)
 class ScoredLinks:
-    """Links of items and their scores, in memory or in files that are mapped into it.
+    """Links of items and their scores, in memory or in memory-mapped files.
 
     first, second : int32[links]
         The items of each link, which are different; each pair once.
     score : float32[links]
-        Of two linked items in one cluster; -inf forbids that.
+        Score of two linked items in one cluster; -inf forbids that.
     counts : int32[items]
         How many records each item stands for.
     sources : uint64[items]
-        Bits of the sources an item comes from, if a cluster may have one record of each; else zeros.
+        Bits of the sources of each item, if a cluster may have only one record of each source; else zeros.
     link_pairs : int32[links] or None
         How many linked pairs of records each link stands for; None for one each.
     further
-        A model of further templates over the items, beside their links; None for none.
+        A model of further templates over the items, in addition to their links; None for none.
     shift
-        What is added to each score.
+        A number that is added to each score.
     make, release
-        Called to make room for links that are sorted into groups, and when one is done with columns for a
-        while: where they lie in files, that gives back memory.
+        Called to allocate room for links that are sorted into groups, and when columns are not needed for a
+        while: for columns in files, that frees memory.
     """
 
     first: Codes
@@ -89,11 +88,11 @@ class ScoredLinks:
     @property
     def has_components(self) -> bool:
         """Whether no best clustering has a cluster across two components of positive links."""
-        # a cluster weight below zero is a price that joining saves, also for items that are not linked
+        # a negative cluster weight is a price that joining saves, even for items that are not linked
         return self.further is None and self.weights.unlinked <= min(self.weights.cluster, 0.0)
 
     def stretches(self) -> Iterator[tuple[Codes, Codes, Scores]]:
-        """Yield all links in order, some of them at a time."""
+        """Yield all links in order, a stretch at a time."""
         for low in range(0, len(self.first), STRETCH):
             part = slice(low, low + STRETCH)
             score = _read(self.score[part])
@@ -103,7 +102,7 @@ class ScoredLinks:
             self.release(self.first, self.second, self.score)
 
     def walk(self, labels: Ints | None = None) -> LinkWalk:
-        """Return a walk over all items; ``labels`` say where to start, None for every item by itself."""
+        """Return a walk over all items, from these labels; None starts with every item by itself."""
         return LinkWalk(
             LinkGraph.from_pairs(self.n_items, _read(self.first), _read(self.second)),
             _read(self.score) + np.float32(self.shift) if self.shift else _read(self.score),
@@ -118,23 +117,23 @@ class ScoredLinks:
 
 
 def _read(values: Any) -> Any:
-    """Return values in memory, which numbers in a file are copied to."""
+    """Return values in memory; numbers in a file are copied."""
     return np.array(values) if isinstance(values, np.memmap) else values
 
 
 class ComponentGroup(NamedTuple):
-    """Open components that are searched together: all that `search_group` looks at.
+    """Open components that are searched together: all that `search_group` reads.
 
     items : int64[items]
-        Numbers of the items among all, component by component.
+        Numbers of the items among all items, ordered by component.
     first, second : int32[links]
-        The links inside components, as places in ``items``.
+        The links inside components, as positions in ``items``.
     score : float32[links]
         Their scores.
     counts, sources
         Of these items, as in `ScoredLinks`.
     further
-        Templates beside the links, where all items are one group; None for none.
+        Templates in addition to the links, if all items are one group; None for none.
     """
 
     items: NDArray[np.int64]
@@ -147,13 +146,14 @@ class ComponentGroup(NamedTuple):
 
     @property
     def number(self) -> int:
-        """The smallest item, which tells a group from others."""
+        """The smallest item, which identifies a group."""
         return int(self.items.min(initial=0))
 
 
 class GroupFound(NamedTuple):
-    """What was found for a group: a label for each item, the place of its cluster's first, and how it ended.
+    """The result for a group, and how its search ended.
 
+    The labels are, for each item, the position of its cluster's first item.
     Items of different components have different labels.
     """
 
@@ -162,7 +162,7 @@ class GroupFound(NamedTuple):
 
 
 def group_walk(group: ComponentGroup, weights: LinkWeights) -> LinkWalk:
-    """Return a walk over the items of a group, every one by itself."""
+    """Return a walk over the items of a group, starting with every item by itself."""
     return LinkWalk(
         LinkGraph.from_pairs(len(group.items), group.first, group.second),
         group.score,
@@ -188,14 +188,14 @@ def search_group(
     """Search for the best clustering of a group.
 
     team
-        Threads; None for this one. The result does not depend on it.
+        Threads; None for this thread only. The result does not depend on it.
     resume, watch, keep
-        As `LinkSearch.run` takes them.
+        As in `LinkSearch.run`.
     """
     walk = group_walk(group, weights)
     own = split_mix(seed ^ split_mix(group.number))
-    found = search.run(walk, seed=own, team=team or Team(1), resume=resume, watch=watch, keep=keep)
-    return GroupFound(walk.labels, found)
+    outcome = search.run(walk, seed=own, team=team or Team(1), resume=resume, watch=watch, keep=keep)
+    return GroupFound(walk.labels, outcome)
 
 
 @dataclass(eq=False)
@@ -205,11 +205,11 @@ class ComponentGroups:
     links
         All links.
     component : int32[items]
-        The component of each item; a settled one is a cluster.
+        The component of each item; a settled component is one cluster.
     group : int32[components]
-        The group of each component; -1 for settled ones.
+        The group of each component; -1 for settled components.
     settled_score
-        What the settled clusters add to the score.
+        The score of the settled clusters.
     """
 
     links: ScoredLinks
@@ -226,20 +226,20 @@ class ComponentGroups:
 
     @property
     def open_items(self) -> int:
-        """Items of open components."""
+        """Number of items in open components."""
         return int(self._start[-1])
 
     @property
     def settled_clusters(self) -> int:
-        """Clusters that need no search."""
+        """Number of clusters that need no search."""
         return int((self.group < 0).sum())
 
     def items(self, number: int) -> NDArray[np.int64]:
-        """Return the items of a group by its number, from 0 on: those of one component after the other."""
+        """Return the items of a group, ordered by component; groups are numbered from 0."""
         return self._members[self._start[number] : self._start[number + 1]]
 
     def take(self, number: int) -> ComponentGroup:
-        """Return a group by its number, from 0 on."""
+        """Return a group; groups are numbered from 0."""
         self.sort_links()
         items = self.items(number)
         part = slice(int(self._link_start[number]), int(self._link_start[number + 1]))
@@ -252,25 +252,25 @@ class ComponentGroups:
     def __iter__(self) -> Iterator[ComponentGroup]:
         return (self.take(number) for number in range(len(self)))
 
-    def labels(self, found: Iterator[tuple[int, Codes]]) -> Codes:
+    def labels(self, results: Iterator[tuple[int, Codes]]) -> Codes:
         """Return the cluster of each item, named by its smallest member.
 
-        found
-            The numbers of groups, and what was found for them; what is missing stays apart.
+        results
+            Numbers of groups with their results; the items of other groups stay by themselves.
         """
         label = self.component.astype(np.int64)
         label[self._members] = len(label) + self._members
-        for number, own in found:
+        for number, own in results:
             items = self.items(number)
             label[items] = len(label) + items[own]
         return smallest_members(label)
 
     def sort_links(self) -> None:
-        """Sort the links inside open components by their groups, unless that is done."""
+        """Sort the links inside open components by their groups, unless they are sorted."""
         if self._inside is not None:
             return
-        place = np.zeros(self.links.n_items, np.int32)
-        place[self._members] = np.arange(len(self._members)) - np.repeat(
+        position = np.zeros(self.links.n_items, np.int32)
+        position[self._members] = np.arange(len(self._members)) - np.repeat(
             self._start[:-1], np.diff(self._start)
         )
         total = int(self._link_start[-1])
@@ -279,18 +279,18 @@ class ComponentGroups:
         written = np.asarray(first), np.asarray(second), np.asarray(score)
         end = self._link_start[:-1].copy()
         for stretch in self.links.stretches():
-            scatter_links(*stretch, self.component, self.group, place, end, *written)
+            scatter_links(*stretch, self.component, self.group, position, end, *written)
         release(first, second, score)
         self._inside = first, second, score
 
 
 def find_groups(links: ScoredLinks, *, all_open: bool = False) -> ComponentGroups:
-    """Find the components of links, and group those that are open.
+    """Find the components of links, and group the open ones.
 
     all_open
-        Whether components that are settled count as open, too.
+        Whether settled components count as open, too.
 
-    Where scores of links do not tell components apart, all items are one open component.
+    If the scores of links do not separate components, all items are one open component.
     """
     component = find_components(links)
     size = np.bincount(component)
@@ -306,7 +306,7 @@ def find_groups(links: ScoredLinks, *, all_open: bool = False) -> ComponentGroup
     inside, score = np.zeros(n_groups, np.int64), np.zeros(1)
     for stretch in links.stretches():
         count_inside(*stretch, component, group, inside, score)
-    # the pairs of records inside an item score as unlinked pairs, wherever the item is
+    # the pairs of records inside an item score as unlinked pairs in any clustering
     counts = links.counts[settled[component]].astype(np.float64)
     alone = links.weights.cluster * int(settled.sum())
     alone += links.weights.unlinked * float((counts * (counts - 1.0)).sum()) / 2.0
@@ -315,11 +315,14 @@ def find_groups(links: ScoredLinks, *, all_open: bool = False) -> ComponentGroup
 
 
 def find_components(links: ScoredLinks) -> Codes:
-    """Return the component of each item, numbered by their smallest items; one where links do not tell."""
+    """Return the component of each item, numbered by their smallest items.
+
+    All 0 if links cannot separate them.
+    """
     parent = np.arange(links.n_items, dtype=np.int32)
     if not links.has_components:
         return np.zeros_like(parent)
-    # A cluster weight below zero is a price: links that cost less than it may be worth it.
+    # A negative cluster weight is a price: links that cost less than it may be worth making.
     least = min(links.weights.cluster, 0.0)
     for first, second, score in links.stretches():
         worth = score > least
@@ -329,11 +332,12 @@ def find_components(links: ScoredLinks) -> Codes:
 
 
 def _settled(links: ScoredLinks, component: Codes, size: NDArray[np.int64]) -> Bools:
-    """Return which components are cliques of positive links that no split would make better.
+    """Return which components are cliques of positive links that no split would improve.
 
-    A split of m items into k clusters cuts at least (k - 1) m / 2 links and adds k - 1 cluster weights. Where
-    a cluster has one record of each source, only items alone are settled. Where unlinked pairs have a weight
-    below zero, so are items that stand for several records: their linked pairs may cost more than they add.
+    A split of m items into k clusters cuts at least (k - 1) m / 2 links and adds k - 1 cluster weights. If a
+    cluster may have only one record of each source, only single items are settled. If unlinked pairs have a
+    negative weight, so are only items that stand for one record each, because the linked pairs of others may
+    cost more than they add.
     """
     if not links.has_components:
         return np.zeros(len(size), np.bool_)
@@ -352,8 +356,8 @@ def _settled(links: ScoredLinks, component: Codes, size: NDArray[np.int64]) -> B
 
 
 def smallest_members(label: Ints) -> Codes:
-    """Name clusters by their smallest members; ``label`` may have any numbers."""
+    """Name clusters by their smallest members; ``label`` may contain any numbers."""
     number = np.unique(label, return_inverse=True)[1]
     smallest = np.empty(int(number.max(initial=-1)) + 1, np.int32)
-    smallest[number[::-1]] = np.arange(len(label) - 1, -1, -1, dtype=np.int32)  # the last one written is kept
+    smallest[number[::-1]] = np.arange(len(label) - 1, -1, -1, dtype=np.int32)  # the last assignment wins
     return np.asarray(smallest[number])

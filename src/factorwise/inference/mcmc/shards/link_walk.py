@@ -1,4 +1,4 @@
-"""A walk over clusterings of linked items whose links have given scores, by the parts of the common walk."""
+"""A walk over clusterings of linked items whose links have given scores, made of the usual parts."""
 
 from __future__ import annotations
 
@@ -21,29 +21,30 @@ __all__ = ["MOST_SOURCES", "LinkGraph", "LinkWalk"]
 
 Kind = TypeVar("Kind", bound=np.generic)
 
-MOST_SOURCES = 64  # that one word has bits for
-FOLLOWED = np.float32(0.01)  # least worth of a link to which further templates may add
+MOST_SOURCES = 64  # one word has this many bits
+FOLLOWED = np.float32(0.01)  # smallest worth of a link to which further templates may add
 
 
 class LinkWalk(ShardedWalk):
-    """A clustering of linked items on its way, under an ordinary `Model` of their links.
+    """A walk over clusterings of linked items, with an ordinary `Model` of their links.
 
     link_scores
-        Of each pair of the graph, if it is in one cluster; -inf forbids that.
+        Score of each pair of the graph if it is in one cluster; -inf forbids that.
     unlinked, cluster
         The weight of two members that are not linked (unlinked pair weight), and that of a cluster.
     labels
-        Where to start: any labels; None for every item by itself. An item whose source its cluster has
-        already starts by itself.
+        Where to start, as any labels; None starts with every item by itself. An item whose source its cluster
+        already has starts by itself.
     counts, link_pairs
         Number of records that each item stands for, and of linked pairs of records that each link stands for;
-        None for one each. The score of a link is their sum, less ``unlinked`` for each pair beyond one.
+        None for one each. The score of a link is the sum of theirs, minus ``unlinked`` for each pair beyond
+        the first.
     sources
-        Bits of the sources an item comes from, if a cluster may have one record of each; else None.
+        Bits of the sources of each item, if a cluster may have only one record of each source; else None.
     strict
         Leave exp(score / temperature) invariant; otherwise search: see `LinkedGibbs`.
     further
-        A model of further templates over the items, beside their links; None for none.
+        A model of further templates over the items, in addition to their links; None for none.
     """
 
     def __init__(
@@ -63,7 +64,9 @@ class LinkWalk(ShardedWalk):
         n = graph.n_items
         scores = np.asarray(link_scores, np.float32)
         if scores.shape != graph.first.shape:
-            raise ShapeError(f"{len(graph.first)} pairs need a score each, but {scores.shape} were given.")
+            raise ShapeError(
+                f"{len(graph.first)} pairs need a score each, but an array of shape {scores.shape} was given."
+            )
         require(bool((scores < np.inf).all()), "link_scores", "NaN or inf", "numbers or -inf")
         require(
             bool(np.isfinite([unlinked, cluster]).all()),
@@ -86,7 +89,7 @@ class LinkWalk(ShardedWalk):
         super().__init__(LinkedGibbs(model, graph, strict), jumps, labels=start, worth=worth)
 
     def _model(self, unlinked: float, cluster: float, further: Model | None) -> Model:
-        """Return the model: the links, constraints where there are any, and further templates."""
+        """Return the model: the links, constraints if there are any, and further templates."""
         n, graph, scores = self.graph.n_items, self.graph, self.link_scores
         forbidden = scores == -np.inf
         finite = np.where(forbidden, np.float32(0.0), scores) if forbidden.any() else scores
@@ -104,24 +107,32 @@ class LinkWalk(ShardedWalk):
         return Model([*templates, *further.templates], np.concatenate([weights, further.weights]))
 
     def place_items(self, labels: Ints) -> None:
-        """Set the clustering; an item whose source its cluster has already comes to lie by itself."""
+        """Set the clustering; an item whose source its cluster already has gets a cluster of its own."""
         self.shards.place(self._allowed(labels))
 
     def _allowed(self, labels: Ints) -> Ints:
         if labels.shape != (self.graph.n_items,):
-            raise ShapeError(f"{self.graph.n_items} items need a label each, but {labels.shape} were given.")
+            raise ShapeError(
+                f"{self.graph.n_items} items need a label each, but an array of shape {labels.shape} was"
+                " given."
+            )
         return _one_per_source(labels, self.sources) if self.sources.any() else labels
 
 
 def _one_for_each(name: str, values: ArrayLike, kind: type[Kind], n: int) -> NDArray[Kind]:
     array = np.asarray(values, kind)
     if array.shape != (n,):
-        raise ShapeError(f"{name} must have {n} values, one for each, but {array.shape} were given.")
+        raise ShapeError(
+            f"{name} must have {n} values, one for each, but an array of shape {array.shape} was given."
+        )
     return array
 
 
 def _one_per_source(labels: Ints, sources: NDArray[np.uint64]) -> Ints:
-    """Return labels by which no two items of a cluster share a source: later ones get labels of their own."""
+    """Return labels by which no two items of a cluster share a source.
+
+    Later items get labels of their own.
+    """
     n = len(labels)
     number = np.unique(labels, return_inverse=True)[1]
     crowded = np.zeros(n, np.bool_)

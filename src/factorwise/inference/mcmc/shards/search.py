@@ -1,9 +1,9 @@
-"""Searching for the best clustering of linked items, under any model: rounds of cooling sweeps over shards.
+"""Search for the best clustering of linked items, under any model, by rounds of cooling sweeps over shards.
 
-A round places the current clusters into shards, those that share a key into one, and sweeps over each. The
-key of an item is the part of the graph that it lies in, by links worth following (`parts`). The number of
-shards is a matter of the data, not of the threads. In the end items that would rather be elsewhere may go
-there, whatever the shard.
+A round puts the current clusters into shards, those that share a key into the same one, and sweeps over each.
+The key of an item is the part of the graph in which it lies, by links worth following (`parts`). The number
+of shards depends on the data, not on the threads. At the end, items that would score higher in another
+cluster may move there, whatever the shard.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from factorwise.kernels.compile.threads import Team
 from factorwise.kernels.graphs.components import component_numbers
 from factorwise.types import Ints
 
-ITEMS_PER_SHARD = 20_000  # below it all is one shard, and every link can be followed in every round
-LARGEST_PART = 8  # no part shall be more than one in so many items
-WEAK = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # scores of links that are cut, if need be
-MENDING = 3  # sweeps over what lies in the wrong place when all rounds are done
-LEAST_GAIN = 3e-4  # a round that gains less than this share of the score and per item ends the search
+# below this number there is one shard, and every link can be followed in every round
+ITEMS_PER_SHARD = 20_000
+LARGEST_PART = 8  # no part should contain more than one in so many items
+WEAK = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # scores of links that are cut if a part is too large
+MENDING = 3  # final sweeps over items that would score higher in another cluster
+LEAST_GAIN = 3e-4  # a round that gains less than this share of the score, per item, ends the search
 
 
 class SearchState(NamedTuple):
-    """Where a search stands after a round: enough to go on from, bit by bit.
+    """State of a search after a round, sufficient to resume with the same bits.
 
     round, settled
-        Rounds done, and whether the last one gained next to nothing.
+        Rounds done, and whether the last one gained almost nothing.
     score
-        Of the clustering, by adding up gains.
+        Score of the clustering, as the sum of all gains.
     label
         The clustering: the smallest member of each item's cluster.
     """
@@ -49,7 +50,7 @@ class SearchState(NamedTuple):
 
 
 class SearchStanding(NamedTuple):
-    """Rounds done, whether the last one gained next to nothing, and the score of the clustering."""
+    """Rounds done, whether the last one gained almost nothing, and the score of the clustering."""
 
     round: int
     settled: bool
@@ -57,7 +58,7 @@ class SearchStanding(NamedTuple):
 
 
 class Rounds(Protocol):
-    """Where rounds are taken: on a walk in memory, or over shards on many machines."""
+    """Where rounds run: on a walk in memory, or over shards on many machines."""
 
     @property
     def n_items(self) -> int:
@@ -71,26 +72,26 @@ class Rounds(Protocol):
 
     @property
     def proposals(self) -> int:
-        """Clusters that were weighed so far."""
+        """Number of clusters that were weighed so far."""
         ...
 
     @property
     def score(self) -> float:
-        """Score of the clustering, added up afresh."""
+        """Score of the clustering, computed again from scratch."""
         ...
 
     def round(self, number: int, temperature: float) -> float:
-        """Take a round; return what was gained."""
+        """Run a round; return its gain."""
         ...
 
 
 class SearchProgress(NamedTuple):
-    """What is told of a search after each round, or after each group of items that are searched apart.
+    """What a search reports after each round, or after each group of items that are searched separately.
 
     round, of
         How many rounds or groups are done, and how many there are at most.
     unit
-        What is counted: "round" or "group". Proposals are counted in rounds alone.
+        What is counted: "round" or "group". Proposals are counted for rounds only.
     """
 
     round: int
@@ -104,7 +105,7 @@ class SearchProgress(NamedTuple):
 
 
 class Found(NamedTuple):
-    """How a search ended: the rounds it took, and why it stopped (settled, rounds, time, interrupted)."""
+    """How a search ended: the number of rounds, and why it stopped (settled, rounds, time, interrupted)."""
 
     rounds: int
     reason: str
@@ -113,18 +114,18 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LinkSearch:
-    """How a clustering is searched for.
+    """How to search for a clustering.
 
     rounds, sweeps
         Rounds with falling temperature, and sweeps in each.
     hot, cold
-        Temperatures of the first and of the last of them.
+        Temperatures of the first and the last round.
     jumps
         Splits and merges proposed in a sweep, per item.
     extra
-        Rounds that may follow at the last temperature until nothing is gained.
+        Further rounds at the last temperature, which end when nothing is gained.
     seconds
-        Time after which no further round begins; None for any time.
+        Time after which no further round starts; None for no limit.
     """
 
     rounds: int = 12
@@ -159,13 +160,15 @@ class LinkSearch:
         watch: Callable[[SearchProgress], None] | None = None,
         keep: Callable[[SearchState], None] | None = None,
     ) -> Found:
-        """Search from where ``walk`` is, or from where an earlier search stopped; an interrupt ends it early.
+        """Search from the current state of ``walk``, or from where an earlier search stopped.
+
+        An interrupt ends it early.
 
         key
-            Of each item, negative for none: clusters with the same one meet in a shard. None for the parts of
-            the graph.
+            Key of each item, negative for none: clusters with the same key meet in a shard. None for the
+            parts of the graph.
         watch, keep
-            Called after each round: to show how it goes, and to keep what is needed to resume.
+            Called after each round: to show progress, and to save what is needed to resume.
         """
         stage = _WalkRounds(self, walk, key, seed, team)
         if resume is None:
@@ -178,10 +181,10 @@ class LinkSearch:
             if keep is not None:
                 keep(SearchState(*standing, walk.labels))
 
-        found = self.follow(stage, begin=begin, watch=watch, keep=note)
-        if found.reason not in ("settled", "rounds"):
-            return found
-        return found._replace(score=found.score + stage.mend())
+        outcome = self.follow(stage, begin=begin, watch=watch, keep=note)
+        if outcome.reason not in ("settled", "rounds"):
+            return outcome
+        return outcome._replace(score=outcome.score + stage.mend())
 
     def follow(
         self,
@@ -191,7 +194,7 @@ class LinkSearch:
         watch: Callable[[SearchProgress], None] | None = None,
         keep: Callable[[SearchStanding], None] | None = None,
     ) -> Found:
-        """Take rounds wherever they are taken, with falling temperature, until it is time to stop."""
+        """Run rounds with falling temperature until the search is to stop."""
         schedule = Geometric(self.hot, self.cold)
         begun = time.monotonic()
         done, settled, score = begin
@@ -207,7 +210,7 @@ class LinkSearch:
                 temperature = schedule.temperature(min(1.0, done / max(1, self.rounds - 1)))
                 gain = stage.round(done, temperature)
                 done, score = done + 1, score + gain
-                if not np.isfinite(score):  # the start had pairs together that may not be
+                if not np.isfinite(score):  # the start had pairs together that are forbidden
                     score = stage.score
                 settled = done >= self.rounds and gain <= LEAST_GAIN * (abs(score) + stage.n_items)
                 if watch is not None:
@@ -236,7 +239,7 @@ class _WalkRounds:
         self.n_items = walk.n_items
 
     def round(self, number: int, temperature: float) -> float:
-        """Place the clusters in shards, and sweep over each."""
+        """Put the clusters into shards, and sweep over each."""
         walk, search = self.walk, self.search
         if self.key is not None:
             walk.place_shards(shards_by_key(walk, self.key))
@@ -248,9 +251,9 @@ class _WalkRounds:
         )
 
     def mend(self) -> float:
-        """Move the items that a step would not leave where they are; return what was gained.
+        """Move items that would score higher in another cluster; return the gain.
 
-        Parts that were searched apart may be tied by many links, each of which is weak.
+        Parts that were searched separately may be connected by many weak links.
         """
         if self.key is None:
             return 0.0
@@ -265,7 +268,7 @@ class _WalkRounds:
 
     @property
     def score(self) -> float:
-        """Score of the clustering, added up afresh."""
+        """Score of the clustering, computed again from scratch."""
         return self.walk.score
 
     @property
@@ -275,16 +278,16 @@ class _WalkRounds:
 
     @property
     def proposals(self) -> int:
-        """Clusters that were weighed so far."""
+        """Number of clusters that were weighed so far."""
         return self.walk.proposals
 
 
 def parts(n: int, first: Ints, second: Ints, link_scores: NDArray[np.float32]) -> NDArray[np.int32]:
-    """Number the parts that n linked items can be searched in, one by one.
+    """Number the parts into which n linked items can be split for the search.
 
-    Links with a score above zero connect them: where not being linked does not speak for a pair, a best
-    clustering has no cluster across two parts. Where one part would be most of the graph, weak links are cut
-    as well.
+    Links with a score above zero connect them: if unlinked pairs do not score for being together, a best
+    clustering has no cluster across two parts. If one part would be most of the graph, weak links are cut,
+    too.
     """
     largest = max(ITEMS_PER_SHARD, n // LARGEST_PART)
     part = np.zeros(n, np.int32)
@@ -304,7 +307,7 @@ def walk_parts(walk: ShardedWalk) -> NDArray[np.int32]:
 def shards_by_key(walk: ShardedWalk, key: Ints) -> NDArray[np.int32]:
     """Return the shard of each cluster, by its id: clusters with the same key lie in the same shard.
 
-    The key of a cluster is the largest that its items have; clusters without any are spread evenly.
+    The key of a cluster is the largest key of its items; clusters without a key are spread evenly.
     """
     n, label = walk.n_items, walk.shards.label
     ids = len(walk.shards.world.arrays.size)
@@ -312,14 +315,14 @@ def shards_by_key(walk: ShardedWalk, key: Ints) -> NDArray[np.int32]:
     np.maximum.at(of_cluster, label, key)
     of_cluster = np.where(of_cluster < 0, int(key.max(initial=0)) + 1 + np.arange(ids), of_cluster)
     sizes = np.bincount(label, minlength=ids)
-    groups, place = np.unique(of_cluster, return_inverse=True)
-    before = np.cumsum(np.bincount(place, weights=sizes, minlength=len(groups)))
+    groups, position = np.unique(of_cluster, return_inverse=True)
+    before = np.cumsum(np.bincount(position, weights=sizes, minlength=len(groups)))
     shards = np.minimum(before * shard_count(walk.n_items) / max(n, 1), shard_count(walk.n_items) - 1).astype(
         np.int32
     )
-    return np.asarray(shards[place], np.int32)
+    return np.asarray(shards[position], np.int32)
 
 
 def shard_count(n_items: int) -> int:
-    """Return into how many shards so many items go."""
+    """Return the number of shards for this many items."""
     return max(1, n_items // ITEMS_PER_SHARD)

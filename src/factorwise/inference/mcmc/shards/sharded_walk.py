@@ -1,7 +1,7 @@
-"""Walking over a clustering of up to millions of items, in shards and threads.
+"""Walks over a clustering of up to millions of items, in shards and threads.
 
-A sweep takes a Gibbs step for each item of a shard, then proposes some jumps. What it does to a shard depends
-on the shard's rows and on (seed, stream, round, shard) alone: the result is the same for any number of
+A sweep makes a Gibbs step for each item of a shard, then proposes some jumps. What it does to a shard depends
+only on the shard's rows and on (seed, stream, round, shard), so the result is the same for any number of
 threads.
 """
 
@@ -39,22 +39,23 @@ from factorwise.world.shards import Shards
 
 
 class ShardedWalk:
-    """A clustering on its way, by sweeps over its shards.
+    """A walk over a clustering, by sweeps over its shards.
 
     gibbs
-        How the items of a shard are placed anew, one after the other.
+        How the items of a shard get new clusters, one after the other.
     jumps
         Metropolis steps that follow, such as splits and merges; None for none.
     labels
-        Where to start: any labels; None for every item by itself. The model must allow it.
+        Where to start, as any labels; None starts with every item by itself. The model must allow it.
     worth : float32[links]
-        Which links are worth following, those above zero: they say which items should meet in a shard. None
-        for all of them.
+        Links with a worth above zero are followed: they determine which items should meet in a shard. None
+        for all links.
 
     shards
-        The clustering; `lay_out` lays it out anew between sweeps.
+        The clustering; `lay_out` redistributes it between sweeps.
     proposals, changes
-        Clusters weighed for an item or a part of a cluster so far, and steps that changed something.
+        Number of clusters weighed for an item or a part of a cluster so far, and of steps that changed
+        something.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class ShardedWalk:
 
     @property
     def link_worth(self) -> NDArray[np.float32]:
-        """What each link is worth: those above zero are worth following."""
+        """The worth of each link; those above zero are followed."""
         return np.ones(len(self.links.first), np.float32) if self._worth is None else self._worth
 
     @property
@@ -108,13 +109,14 @@ class ShardedWalk:
 
     @property
     def score(self) -> float:
-        """Score of the clustering, added up afresh."""
+        """Score of the clustering, computed again from scratch."""
         return float(self.model.score(Partition.from_keys(self.shards.label))) if self.n_items else 0.0
 
     def lay_out(self, shard: Ints | None = None) -> None:
-        """Lay the clustering out anew, in shards numbered from 0 on: that of each item.
+        """Redistribute the clustering over shards.
 
-        None for one shard.
+        shard
+            The shard of each item, from 0 on; None puts all items in one shard.
         """
         count = 1 if shard is None else int(shard.max(initial=0)) + 1
         if count > self.shards.most:
@@ -127,11 +129,11 @@ class ShardedWalk:
         self.shards.place(labels)
 
     def place_shards(self, shard_of_cluster: Ints) -> None:
-        """Put clusters into shards, which are numbered from 0: ``shard_of_cluster[id]``."""
+        """Put clusters into shards: ``shard_of_cluster[id]`` is the shard of a cluster, from 0 on."""
         self.lay_out(np.asarray(shard_of_cluster, np.int64)[self.shards.label])
 
     def copy(self) -> ShardedWalk:
-        """Return a walk from the same clustering, in one shard, that goes its own way."""
+        """Return a separate walk from the same clustering, in one shard."""
         return ShardedWalk(self.gibbs, self.jumps, labels=self.shards.leaders(), worth=self._worth)
 
     def sweep(
@@ -148,9 +150,10 @@ class ShardedWalk:
         """Sweep over every shard: a Gibbs step for each item, then ``jumps`` jumps per item; return the gain.
 
         number, stream
-            Of the first sweep and of the chain: with ``seed`` and the shard they give the random numbers.
+            Numbers of the first sweep and of the chain: with ``seed`` and the shard they determine the random
+            numbers.
         sweeps
-            How many sweeps in a row.
+            How many sweeps to make.
         """
         check_number("temperature", temperature, above=0)
         gains = np.zeros(self.shards.n_shards)
@@ -173,9 +176,9 @@ class ShardedWalk:
         return float(gains.sum())
 
     def sweep_some(self, items: Ints, seed: int, number: int, temperature: float) -> float:
-        """Take a Gibbs step for each of some items, which may go to any cluster; return the gain.
+        """Make a Gibbs step for each of some items, which may go to any cluster; return the gain.
 
-        The clustering then lies in one shard.
+        Afterwards the clustering lies in one shard.
         """
         if not len(items):
             return 0.0
@@ -191,8 +194,8 @@ class ShardedWalk:
     def home_chances(self, temperature: float, *, team: Team) -> NDArray[np.float32]:
         """Return for each item the probability of its cluster given those of all others.
 
-        For an item that has no link into its own cluster it is what a step that is not strict gives. The
-        clustering then lies in one shard.
+        For an item without a link into its own cluster it is the probability in a step that is not strict.
+        Afterwards the clustering lies in one shard.
         """
         self.shards.lay_out()
         chances = np.ones(self.n_items, np.float32)
@@ -210,7 +213,10 @@ class ShardedWalk:
 
     @contextmanager
     def _worker(self) -> Iterator[_Worker]:
-        """Lend the parts of a walk to a thread; there are as many as threads that asked at one time."""
+        """Lend the parts of a walk to a thread.
+
+        There are as many as threads that needed one at the same time.
+        """
         try:
             worker = self._idle.get_nowait()
         except Empty:
@@ -229,11 +235,10 @@ def walk_along(
     worth: ArrayLike | None = None,
     strict: bool = False,
 ) -> ShardedWalk:
-    """Return a walk over clusterings under any model, along links: Gibbs steps, splits and merges.
+    """Return a walk along links over clusterings under any model: Gibbs steps, splits and merges.
 
     links
-        Which items may come together by themselves: an item is offered the clusters of those that it is
-        linked with.
+        An item is offered the clusters of the items to which it is linked.
     strict
         Leave exp(score / temperature) invariant; otherwise search: see `LinkedGibbs`.
     """
@@ -242,7 +247,7 @@ def walk_along(
 
 
 class _Worker:
-    """The parts of a walk, with scratch of their own, that can be set to any shard."""
+    """The parts of a walk, with their own scratch arrays, which can be set to any shard."""
 
     def __init__(self, shards: Shards, gibbs: LinkedGibbs, jumps: Metropolis | None) -> None:
         model, world = gibbs.model, shards.world
@@ -251,9 +256,9 @@ class _Worker:
         for program in programs.templates:
             if not {"gain", "gains"} & program.functions.keys():
                 raise NoCompiledFormError(
-                    f"{program.name} say how statistics change and not what a choice gains, so no walk in"
-                    " shards can choose by them: give their program a function gains(world, mine, move,"
-                    " choice)."
+                    f"{program.name} compute changes of statistics but not gains of choices, so walks"
+                    " in shards cannot choose by them: give their program a function gains(world,"
+                    " mine, move, choice)."
                 )
         self.columns = programs.arrays
         self.side = np.zeros(world.n_items, np.int8)
@@ -284,7 +289,7 @@ class _Worker:
         return Parts(self.frame, world.program(), templates, weights=weights, **own)
 
     def load(self, part: Clustering) -> None:
-        """Walk over another shard from now on."""
+        """Continue on another shard."""
         kept = {name: getattr(self.columns, name) for name in _COLUMNS}
         world = part._replace(side=self.side, **kept)
         if has_columns(world):
@@ -297,12 +302,12 @@ class _Worker:
             fill_words(words, position, np.asarray(array))
         for table in self.tables:
             table[: len(words)] = words
-        self.world = world  # the tables hold bare addresses
+        self.world = world  # the tables contain bare addresses
         self.items = len(world.items)
         self.loops[0].begin()
 
     def sweep(self, temperature: float, jumps: float) -> float:
-        """Take a Gibbs step for each item, then jump; return the gain."""
+        """Make a Gibbs step for each item, then jump; return the gain."""
         steps = self.swept or self.items
         self.loops[0].advance(steps, float(temperature))
         if len(self.loops) > 1:
@@ -314,10 +319,7 @@ class _Worker:
         return gain
 
     def take_tally(self) -> tuple[int, int]:
-        """Return how many targets were offered and how many steps changed something.
-
-        And count from zero again.
-        """
+        """Return and reset the number of targets offered and of steps that changed something."""
         offered = changed = 0
         for program in self.own.values():
             if "turn" in program.arrays:
@@ -333,7 +335,7 @@ _COLUMNS = ("item_ints", "item_reals", "item_rows", "ints", "reals", "rows")
 
 
 def _tables(bound: Any) -> Iterator[NDArray[np.int64]]:
-    """Yield the tables of a program and of those that it calls."""
+    """Yield the tables of a program and of the programs that it calls."""
     assert isinstance(bound, Bound)
     yield bound.table
     for inner in bound.inner:
