@@ -282,7 +282,7 @@ def test_settings_that_a_name_fixes_or_a_rule_has_are_refused():
         as_rule("pa-i", variant="PA")
     with pytest.raises(InvalidArgumentError, match=r"a setting of 'unit' must be one of rate, decay, strict"):
         as_rule("unit", cap=1.0)
-    with pytest.raises(InvalidArgumentError, match="Make the rule with them, or give its name"):
+    with pytest.raises(InvalidArgumentError, match="make the rule with them, or give its name"):
         as_rule(Unit(), rate=0.5)
 
 

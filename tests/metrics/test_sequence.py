@@ -331,7 +331,7 @@ def test_labels_that_are_not_words_are_refused(label):
         ([0, 1], ShapeError, "one code for every token"),
         ([[0, 1, 1]], ShapeError, "one code for every token"),
         ([0, 1, 2], InvalidArgumentError, "from 0 to 1, .* int64 from 0 to 2 was given"),
-        ([0, 1, -1], InvalidArgumentError, "from -1 to 1 was given. Leave tokens without a label out"),
+        ([0, 1, -1], InvalidArgumentError, "from -1 to 1 was given. Leave out tokens without a label"),
         ([0.0, 1.0, 1.0], InvalidArgumentError, "float64 from"),
     ],
 )

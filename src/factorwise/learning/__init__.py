@@ -1,12 +1,11 @@
 """Learning the weights and tables of models from data.
 
-`LogLikelihood` and `PseudoLikelihood` of a templated model on any graph, with a `Prior`, for `minimize`;
-Markov networks by proportional fitting or in closed form; directed models with tables. `SampleRank` learns
-from the steps of a walk over worlds of any kind, by an update rule and a preference;
-`ContrastiveDivergence` and `StructuredPerceptron` are its rivals on the same `TrainingWorld`s.
-`learn_energies` learns the energies of Bethe projections from a `SequenceLikelihood`. What chain CRFs are
-trained with is in `learning.chains`; `factorwise.ChainCRF` puts it together.
-Names are loaded when they are first used.
+`LogLikelihood` and `PseudoLikelihood` of a templated model on any graph, with a `Prior`, are objectives for
+`minimize`. Markov networks are fitted by proportional fitting or in closed form, directed models by counting.
+`SampleRank` learns from the steps of a walk over worlds of any kind, with an update rule and a preference;
+`ContrastiveDivergence` and `StructuredPerceptron` learn from the same `TrainingWorld`s. `learn_energies`
+learns the energies of Bethe projections from a `SequenceLikelihood`. The training of chain CRFs is in
+`learning.chains`; `factorwise.ChainCRF` combines it. Names are loaded when they are first used.
 """
 
 from __future__ import annotations

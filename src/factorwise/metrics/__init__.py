@@ -1,1 +1,1 @@
-"""How good a prediction is: of spans and tokens, of clusterings, of alignments."""
+"""Metrics of predictions: of spans and tokens, of clusterings, of alignments."""

@@ -1,7 +1,7 @@
-"""How well the predicted matches between two ontologies agree with a reference, at one or every confidence.
+"""How well predicted matches between two ontologies agree with a reference, at one confidence or all.
 
-A match is a pair of a left and a right concept: ids, names, anything that can be hashed. A concept may be
-matched more than once; a predicted pair is right if the reference has it, with left and right as they stand.
+A match is a pair of a left and a right concept: ids, names, or any hashable objects. A concept may be matched
+more than once; a predicted pair is correct if the reference contains it, in the same order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Pair: TypeAlias = tuple[Hashable, Hashable]
 
 
 class OperatingPoint(NamedTuple):
-    """A confidence, and the score of the matches that have it or more."""
+    """A confidence, and the score of the matches with that confidence or more."""
 
     threshold: float
     score: Score
@@ -30,14 +30,14 @@ class OperatingPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MatchCurve:
-    """Precision and recall as ever less confident matches are let in.
+    """Precision and recall as less and less confident matches are included.
 
     threshold
         The distinct confidences from high to low, shape (points,).
     right, predicted
-        How many matches have that confidence or more, the right ones and all of them, shape (points,).
+        Number of matches with that confidence or more, the correct ones and all, shape (points,).
     support
-        How many matches the reference has.
+        Number of matches of the reference.
     """
 
     threshold: Float64s
@@ -47,12 +47,12 @@ class MatchCurve:
 
     @property
     def precision(self) -> Float64s:
-        """Share of the matches let in that are right, shape (points,)."""
+        """Share of the included matches that are correct, shape (points,)."""
         return self.right / self.predicted
 
     @property
     def recall(self) -> Float64s:
-        """Share of the reference that is found, shape (points,); never falls."""
+        """Share of the reference that is found, shape (points,); never decreases."""
         return self.right / self.support
 
     @property
@@ -62,7 +62,7 @@ class MatchCurve:
 
     @property
     def best(self) -> OperatingPoint:
-        """Where F1 is highest; of several such points the one with the fewest matches.
+        """The point with the highest F1; of several such points the one with the fewest matches.
 
         Without any matches the threshold is infinite and the score 0.
         """
@@ -71,7 +71,7 @@ class MatchCurve:
         return self.at(int(np.argmax(self.f1)))
 
     def at(self, point: int) -> OperatingPoint:
-        """One point of the curve, counted from the highest confidence."""
+        """Return one point of the curve, counted from the highest confidence."""
         score = Score.of(int(self.right[point]), self.support, int(self.predicted[point]))
         return OperatingPoint(float(self.threshold[point]), score)
 
@@ -83,7 +83,7 @@ def score_matches(
     *,
     threshold: float = -np.inf,
 ) -> Score:
-    """Precision, recall and F1 of predicted matches; with confidences, of those not below ``threshold``.
+    """Score predicted matches; with confidences, those of at least ``threshold``.
 
     >>> score_matches([("ear", "Ohr"), ("eye", "Auge")], [("ear", "Ohr"), ("eye", "Ei")])
     Score(precision=0.5, recall=0.5, f1=0.5, support=2, predicted=2)
@@ -94,8 +94,8 @@ def score_matches(
     if confidences is None:
         if threshold != -np.inf:
             raise InvalidArgumentError(
-                f"a threshold of {threshold!r} was given without confidences to hold against it:"
-                " give one confidence for each predicted pair, or no threshold."
+                f"a threshold of {threshold!r} was given without confidences to compare with it: give"
+                " one confidence for each predicted pair, or no threshold."
             )
         kept = pairs
     else:
@@ -105,7 +105,7 @@ def score_matches(
 
 
 def match_curve(reference: Iterable[Pair], predicted: Iterable[Pair], confidences: ArrayLike) -> MatchCurve:
-    """Precision and recall at each confidence that occurs; matches of equal confidence come in together.
+    """Return precision and recall at each confidence; matches of equal confidence are included together.
 
     >>> pairs = [("ear", "Ohr"), ("eye", "Ei"), ("eye", "Auge")]
     >>> curve = match_curve([("ear", "Ohr"), ("eye", "Auge")], pairs, [0.9, 0.2, 0.6])
@@ -125,9 +125,9 @@ def match_curve(reference: Iterable[Pair], predicted: Iterable[Pair], confidence
 def best_threshold(
     reference: Iterable[Pair], predicted: Iterable[Pair], confidences: ArrayLike
 ) -> OperatingPoint:
-    """The confidence from which on matches should be kept for the highest F1, and the score they get.
+    """Return the confidence from which on matches should be kept for the highest F1, and their score.
 
-    Choose it on matches that are not the ones to be scored in the end.
+    Choose it on matches other than those that are finally scored.
     """
     return match_curve(reference, predicted, confidences).best
 
@@ -136,58 +136,58 @@ def _reference(pairs: Iterable[Pair]) -> frozenset[Pair]:
     wanted = frozenset(_checked(pairs, "reference"))
     if not wanted:
         raise InvalidArgumentError(
-            "reference has no pairs, so that there is nothing to compare with: give at least one."
+            "reference has no pairs, so there is nothing to compare with: give at least one."
         )
     return wanted
 
 
 def _checked(pairs: Iterable[Pair], name: str) -> dict[Pair, int]:
-    """Pairs in their order, each with its place."""
-    places: dict[Pair, int] = {}
-    for place, given in enumerate(pairs):
-        pair = _pair(given, place, name)
-        if pair in places:
+    """Check pairs; return each with its position."""
+    positions: dict[Pair, int] = {}
+    for position, pair_given in enumerate(pairs):
+        pair = _pair(pair_given, position, name)
+        if pair in positions:
             raise InvalidArgumentError(
-                f"{name} has the pair {pair!r} twice, at {places[pair]} and {place} (counted from 0):"
-                " give each pair once, of several confidences the highest."
+                f"{name} has the pair {pair!r} twice, at {positions[pair]} and {position} (counted from"
+                " 0): give each pair once, with the highest of its confidences."
             )
-        places[pair] = place
-    return places
+        positions[pair] = position
+    return positions
 
 
-def _pair(given: object, place: int, name: str) -> Pair:
-    """Two concepts as a tuple, from what stands at a place."""
-    if not isinstance(given, tuple | list | np.ndarray) or len(given) != 2:
-        wrong = "which is no pair"
+def _pair(entry: object, position: int, name: str) -> Pair:
+    """Return an entry of a list of pairs as a tuple of two concepts."""
+    if not isinstance(entry, tuple | list | np.ndarray) or len(entry) != 2:
+        wrong = "which is not a pair"
     else:
-        pair: Pair = (given[0], given[1])
+        pair: Pair = (entry[0], entry[1])
         try:
             hash(pair)
         except TypeError:
-            wrong = "where a concept cannot be hashed"
+            wrong = "in which a concept cannot be hashed"
         else:
             if not any(map(is_missing, pair)):
                 return pair
-            wrong = "where a concept is missing"
+            wrong = "in which a concept is missing"
     raise InvalidArgumentError(
-        f"{name} has {given!r} at {place} (counted from 0), {wrong}: give a left and a right concept, as in"
-        " ('MA_0000270', 'NCI_C33736'); confidences go into an argument of their own."
+        f"{name} has {entry!r} at {position} (counted from 0), {wrong}: give a left and a right"
+        " concept, as in ('MA_0000270', 'NCI_C33736'); give confidences as a separate argument."
     )
 
 
 def _confidences(confidences: ArrayLike, n_pairs: int) -> Float64s:
     try:
-        given = np.asarray(confidences, dtype=np.float64)
+        array = np.asarray(confidences, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(f"confidences must be numbers: {error}.") from error
-    if given.shape != (n_pairs,):
+    if array.shape != (n_pairs,):
         raise ShapeError(
-            f"confidences has the shape {given.shape}, but there are {n_pairs} predicted pairs:"
-            " give one confidence for each of them, in the same order."
+            f"confidences has the shape {array.shape}, but there are {n_pairs} predicted pairs: give"
+            " one confidence for each of them, in the same order."
         )
-    if np.isnan(given).any():
+    if np.isnan(array).any():
         raise InvalidArgumentError(
-            f"confidences has NaN at {np.argmax(np.isnan(given))} (counted from 0):"
-            " give a number for every predicted pair, or leave the pair out."
+            f"confidences has NaN at {np.argmax(np.isnan(array))} (counted from 0): give a number for"
+            " every predicted pair, or leave the pair out."
         )
-    return given
+    return array

@@ -1,4 +1,4 @@
-"""How far probabilities can be trusted: what was given 0.7 should come true in seven of ten cases."""
+"""Calibration of probabilities: cases with probability 0.7 should come true seven times out of ten."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Reliability(NamedTuple):
     """Cases in groups by their probability; groups without a case are left out.
 
     probability, share, cases : float64[groups]
-        The mean probability of the cases, the share of them that came true, and how many there are: the sum
-        of their weights, where they have any.
+        The mean probability of the cases, the share of them that came true, and their number, or the sum of
+        their weights if they have any.
     """
 
     probability: Float64s
@@ -27,7 +27,7 @@ class Reliability(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Return the expected calibration error: how far shares are from probabilities, over all cases."""
+        """The expected calibration error: how far shares are from probabilities, over all cases."""
         total = float(self.cases.sum())
         return float(self.cases @ np.abs(self.probability - self.share)) / total if total else 0.0
 
@@ -38,10 +38,10 @@ class Reliability(NamedTuple):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Reliability:
-        """Read what `as_dict` gave; a ValueError, KeyError or TypeError tells of anything else."""
+        """Read the result of `as_dict`; raise a ValueError, KeyError or TypeError for anything else."""
         groups = [np.asarray(values[name], dtype=np.float64) for name in cls._fields]
         shape = groups[0].shape
-        if len(shape) != 1 or any(one.shape != shape or not np.isfinite(one).all() for one in groups):
+        if len(shape) != 1 or any(group.shape != shape or not np.isfinite(group).all() for group in groups):
             raise ValueError("the groups do not fit together")
         return cls(*groups)
 
@@ -53,7 +53,7 @@ def reliability(
 
     probability, outcome : float[cases], bool[cases]
     weight
-        For how many each case counts; None for one.
+        The number of cases that each stands for; None for one.
     bins
         Groups of equal width between 0 and 1.
     """
@@ -64,7 +64,7 @@ def reliability(
         raise ShapeError(f"{chance.shape} probabilities and {true.shape} outcomes: give one for each case.")
     if not ((chance >= 0) & (chance <= 1)).all():
         wrong = chance[~((chance >= 0) & (chance <= 1))][0]
-        raise InvalidArgumentError(f"probabilities lie between 0 and 1, but {wrong:g} is among them.")
+        raise InvalidArgumentError(f"probabilities must be between 0 and 1, but {wrong:g} is among them.")
     group = np.minimum((chance * bins).astype(int), bins - 1)
     cases = np.bincount(group, counts, bins).astype(np.float64)
     some = cases > 0

@@ -1,13 +1,12 @@
 """How well one clustering of some items agrees with another.
 
-All is read off the contingency table: how many items each true cluster shares with each predicted one. A
-metric turns the table into a tally, the numerators and denominators of its figures. Tallies of several
-documents add up, and a sum is scored like a single one, so that a pooled figure is a ratio of sums and not a
-mean of ratios; items of different documents are never compared.
+Everything is computed from the contingency table: the number of items that each true cluster shares with each
+predicted one. A metric turns the table into a tally, the numerators and denominators of its figures. Tallies
+of several documents are added, and a sum is scored like a single tally, so that a pooled figure is a ratio of
+sums and not a mean of ratios; items of different documents are never compared.
 
-Where there is nothing to divide by, precision, recall and F1 are 0: so `pairwise` if no two items belong
-together on one side. The Rand indices are 1 there, as in scikit-learn: two clusterings that leave nothing to
-disagree about agree.
+If a denominator is zero, precision, recall and F1 are 0: for `pairwise`, if no two items are together on one
+side. The Rand indices are then 1, as in scikit-learn: the two clusterings cannot disagree.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ import numpy as np
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.types import Int64s
 
-#: One label for each item, in the order of the items: anything that can be hashed, or an array.
+# : One label for each item, in the order of the items: any hashable objects, or an array.
 ClusterLabels = Iterable[Any]
 
 
 class ClusterScore(NamedTuple):
-    """Precision, recall and F1; 0 where there is nothing to divide by."""
+    """Precision, recall and F1; 0 if a denominator is zero."""
 
     precision: float
     recall: float
@@ -65,7 +64,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class IndexTally:
-    """Numerator and denominator of an index, which is 1 for clusterings that leave no room to differ."""
+    """Numerator and denominator of an index, which is 1 for clusterings that cannot disagree."""
 
     part: float
     whole: float
@@ -81,12 +80,12 @@ class IndexTally:
 
 @dataclass(frozen=True, slots=True)
 class Contingency:
-    """Two clusterings, reduced to what their clusters share; items may be missing on either side.
+    """Two clusterings, reduced to the items that their clusters share; items may be missing on either side.
 
     true_size, predicted_size
-        Items of each cluster, shape (true clusters,) and (predicted clusters,).
+        Number of items of each cluster, shape (true clusters,) and (predicted clusters,).
     true, predicted
-        Numbers of the two clusters that meet in each cell, shape (cells,); only cells with items are kept.
+        The two clusters of each cell, shape (cells,); only cells with items are kept.
     shared
         Items in each cell, shape (cells,).
     """
@@ -107,14 +106,14 @@ class Contingency:
         table = _counted(truth, predicted)
         if not table.items:
             raise InvalidArgumentError(
-                "truth and predicted are empty, so that there is nothing to compare:"
-                " give two labels, a true and a predicted one, for at least one item."
+                "truth and predicted are empty, so there is nothing to compare: give two labels, a"
+                " true and a predicted one, for at least one item."
             )
         return table
 
     @classmethod
     def of_items(cls, truth: Mapping[Any, Hashable], predicted: Mapping[Any, Hashable]) -> Contingency:
-        """Count what clusters share where each side has items of its own, from the label of each item.
+        """Count the items that clusters share if each side has its own items, from the label of each item.
 
         >>> table = Contingency.of_items({"x": "a", "y": "a"}, {"y": 0, "z": 0})
         >>> table.shared.tolist(), table.true_items, table.predicted_items
@@ -139,27 +138,27 @@ class Contingency:
 
     @property
     def items(self) -> int:
-        """How many items both clusterings have."""
+        """Number of items that both clusterings have."""
         return int(self.shared.sum())
 
     @property
     def true_items(self) -> int:
-        """How many items the true clustering has."""
+        """Number of items of the true clustering."""
         return int(self.true_size.sum())
 
     @property
     def predicted_items(self) -> int:
-        """How many items the predicted clustering has."""
+        """Number of items of the predicted clustering."""
         return int(self.predicted_size.sum())
 
     @property
     def swapped(self) -> Contingency:
-        """The same with the roles of truth and prediction exchanged."""
+        """The same table with truth and prediction exchanged."""
         return Contingency(self.predicted_size, self.true_size, self.predicted, self.true, self.shared)
 
     @property
     def pairs(self) -> PairCounts:
-        """How many pairs of items the two clusterings put together."""
+        """Number of pairs of items that the two clusterings put together."""
         n_items = self.items
         return PairCounts(
             both=int(_pairs(self.shared).sum()),
@@ -172,7 +171,7 @@ class Contingency:
 class PairCounts(NamedTuple):
     """Pairs of items in one cluster: of both clusterings, of the true, of the predicted; and all pairs.
 
-    Python's integers, because products of them outgrow 64 bits.
+    They are Python integers, because their products exceed 64 bits.
     """
 
     both: int
@@ -193,7 +192,7 @@ def pooled(
     truth: Iterable[ClusterLabels],
     predicted: Iterable[ClusterLabels],
 ) -> SomeTally:
-    """Sum of a tally over documents, each with labels of its own.
+    """Return the sum of a tally over documents, each with its own labels.
 
     >>> truth, predicted = [["a", "a"], ["a", "b"]], [[0, 0], [0, 0]]
     >>> pooled(tally_pairwise, truth, predicted).score
@@ -203,7 +202,7 @@ def pooled(
 
 
 def document_tables(truth: Iterable[ClusterLabels], predicted: Iterable[ClusterLabels]) -> list[Contingency]:
-    """Contingency table of each document that has items."""
+    """Return the contingency table of each document that has items."""
     documents = [_documents(truth, "truth"), _documents(predicted, "predicted")]
     if len(documents[0]) != len(documents[1]):
         raise ShapeError(
@@ -217,14 +216,14 @@ def document_tables(truth: Iterable[ClusterLabels], predicted: Iterable[ClusterL
     tables = [table for table in tables if table.items]
     if not tables:
         raise InvalidArgumentError(
-            f"none of the {len(documents[0])} documents has items, so that there is nothing to compare:"
-            " give at least one document with one."
+            f"none of the {len(documents[0])} documents has items, so there is nothing to compare: give"
+            " at least one document with items."
         )
     return tables
 
 
 def pairwise(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
-    """Precision, recall and F1 of the pairs of items that are put into one cluster.
+    """Return precision, recall and F1 of the pairs of items in one cluster.
 
     >>> pairwise(["a", "a", "b", "b"], [0, 0, 0, 1]).precision
     0.3333333333333333
@@ -233,7 +232,7 @@ def pairwise(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
 
 
 def b_cubed(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
-    """B-cubed: how pure and how complete an item finds its predicted cluster, as a mean over the items.
+    """Return B-cubed, the mean over items of how pure and how complete their predicted clusters are.
 
     The precision of an item is the share of its predicted cluster that lies in its true one, itself
     included; its recall is the share of its true cluster that lies in its predicted one.
@@ -245,12 +244,12 @@ def b_cubed(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
 
 
 def rand_index(truth: ClusterLabels, predicted: ClusterLabels) -> float:
-    """Share of the pairs of items on which both clusterings agree, be it together or apart."""
+    """Return the share of the pairs of items on which both clusterings agree, together or separate."""
     return tally_rand(Contingency.of(truth, predicted)).score
 
 
 def adjusted_rand_index(truth: ClusterLabels, predicted: ClusterLabels) -> float:
-    """Rand index above what chance gives to clusters of these sizes; 1 for equal ones, 0 expected by chance.
+    """Return the Rand index corrected for chance: 1 for equal clusterings, 0 expected by chance.
 
     >>> adjusted_rand_index(["a", "a", "b", "b"], [0, 1, 0, 1])
     -0.5
@@ -259,13 +258,13 @@ def adjusted_rand_index(truth: ClusterLabels, predicted: ClusterLabels) -> float
 
 
 def tally_pairwise(table: Contingency) -> Tally:
-    """Tally of `pairwise`."""
+    """Return the tally of `pairwise`."""
     pairs = table.pairs
     return Tally(pairs.both, pairs.predicted, pairs.both, pairs.true)
 
 
 def tally_b_cubed(table: Contingency) -> Tally:
-    """Tally of `b_cubed`."""
+    """Return the tally of `b_cubed`."""
     squared = table.shared.astype(np.float64) ** 2
     precision = float((squared / table.predicted_size[table.predicted]).sum())
     recall = float((squared / table.true_size[table.true]).sum())
@@ -273,28 +272,28 @@ def tally_b_cubed(table: Contingency) -> Tally:
 
 
 def tally_rand(table: Contingency) -> IndexTally:
-    """Tally of `rand_index`; over documents, of the pairs within them."""
+    """Return the tally of `rand_index`; over documents, of the pairs within them."""
     pairs = table.pairs
     return IndexTally(pairs.all - pairs.true - pairs.predicted + 2 * pairs.both, pairs.all)
 
 
 def tally_adjusted_rand(table: Contingency) -> IndexTally:
-    """Tally of `adjusted_rand_index`: pairs above expectation, found and possible.
+    """Return the tally of `adjusted_rand_index`: pairs above expectation, found and possible.
 
-    Over documents chance is what shuffling the items within each of them would give.
+    Over documents, the expectation is that of shuffling the items within each of them.
     """
     pairs = table.pairs
     if not pairs.all:
         return IndexTally(0.0, 0.0)
-    # Whole numbers until the division: a difference of large products would lose its digits otherwise.
+    # Whole numbers until the division, because a difference of large products would lose its digits.
     product = pairs.true * pairs.predicted
-    found = (pairs.both * pairs.all - product) / pairs.all
+    observed = (pairs.both * pairs.all - product) / pairs.all
     possible = ((pairs.true + pairs.predicted) * pairs.all - 2 * product) / (2 * pairs.all)
-    return IndexTally(found, possible)
+    return IndexTally(observed, possible)
 
 
 def is_missing(label: Any) -> bool:
-    """Whether a label is None, or not equal to itself as NaN; some libraries' NA refuses to say."""
+    """Whether a label is None, or NaN, or the NA of a library."""
     try:
         return label is None or bool(label != label)
     except (TypeError, ValueError):
@@ -306,7 +305,7 @@ def _pairs(size: Int64s) -> Int64s:
 
 
 def _counted(truth: ClusterLabels, predicted: ClusterLabels, where: str = "") -> Contingency:
-    """Contingency table, of no items too; ``where`` completes the names of the sides in errors."""
+    """Return the contingency table, also without items; ``where`` completes the names in errors."""
     true_codes, true_size = _codes(truth, f"truth{where}")
     codes, size = _codes(predicted, f"predicted{where}")
     if len(true_codes) != len(codes):
@@ -319,7 +318,7 @@ def _counted(truth: ClusterLabels, predicted: ClusterLabels, where: str = "") ->
 
 
 def _codes(labels: ClusterLabels, name: str) -> tuple[Int64s, Int64s]:
-    """Number of the cluster of each item, and the sizes of the clusters."""
+    """Return the cluster number of each item, and the sizes of the clusters."""
     if isinstance(labels, str | bytes | Mapping | AbstractSet) or not isinstance(labels, Iterable):
         raise InvalidArgumentError(
             f"{name} must be a list or an array with one label for each item,"
@@ -335,12 +334,12 @@ def _codes(labels: ClusterLabels, name: str) -> tuple[Int64s, Int64s]:
             _, codes, size = np.unique(array, return_inverse=True, return_counts=True)
             return codes.astype(np.int64), size.astype(np.int64)
         labels = array
-    given = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
     numbers: dict[Any, int] = {}
     try:
-        codes = np.array([numbers.setdefault(label, len(numbers)) for label in given], dtype=np.int64)
+        codes = np.array([numbers.setdefault(label, len(numbers)) for label in values], dtype=np.int64)
     except TypeError as error:
-        item, label = next((item, label) for item, label in enumerate(given) if not _hashable(label))
+        item, label = next((item, label) for item, label in enumerate(values) if not _hashable(label))
         raise InvalidArgumentError(
             f"{name} has the label {label!r} at item {item} (counted from 0), and a {type(label).__name__}"
             " cannot be hashed: give numbers, strings or tuples."
@@ -348,9 +347,9 @@ def _codes(labels: ClusterLabels, name: str) -> tuple[Int64s, Int64s]:
     for label, code in numbers.items():
         if is_missing(label):
             raise InvalidArgumentError(
-                f"{name} has the label {label!r} at item {np.argmax(codes == code)} (counted from 0), which"
-                " names no cluster: leave the item out on both sides, or, if it stands alone, give it a"
-                " label that no other item has."
+                f"{name} has the label {label!r} at item {np.argmax(codes == code)} (counted from 0),"
+                " which is not a cluster: leave the item out on both sides, or, if it is a cluster of"
+                " its own, give it a label that no other item has."
             )
     return codes, np.bincount(codes, minlength=len(numbers)).astype(np.int64)
 

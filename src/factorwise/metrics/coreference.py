@@ -1,8 +1,7 @@
 """Metrics of coreference: MUC, CEAF, BLANC, LEA, the CoNLL average; and all metrics of clusterings at once.
 
 The figures are those of the reference scorer of the CoNLL shared tasks, version 8.01, for mentions that are
-given; LEA those of its authors' scorer. Clusters of one item take part. What follows where the definitions
-leave a gap:
+given; those of LEA follow its authors' scorer. Clusters of one item count. Where the definitions leave a gap:
 
 - MUC counts links only and is 0 if a side has none: two equal clusterings of singletons get MUC 0.
 - BLANC is the mean of a figure for pairs that belong together and one for pairs that do not; if the truth has
@@ -35,7 +34,7 @@ from factorwise.metrics.clustering import (
 )
 from factorwise.types import Floats, Int32s, Int64s
 
-#: Largest table of similarities that CEAF writes out in full; beyond it only the cells with items are kept.
+# : Larger tables of similarities are kept sparse in CEAF, with only the cells that have items.
 DENSE_CELLS = 10_000
 
 
@@ -51,7 +50,7 @@ class BlancTally:
 
     @property
     def score(self) -> ClusterScore:
-        """Mean of both kinds, or the only kind that the truth has."""
+        """The mean of both kinds, or the only kind that the truth has."""
         kinds = [kind.score for kind in (self.together, self.apart) if kind.recall_whole]
         precision, recall, f1 = (
             sum(getattr(kind, field) for kind in kinds) / max(len(kinds), 1) for field in ClusterScore._fields
@@ -74,7 +73,7 @@ class ClusteringScores:
     conll
         Mean of the F1 of MUC, B-cubed and CEAF-e.
     documents, items, true_clusters, predicted_clusters
-        What was compared.
+        Number of documents, of items and of clusters.
     """
 
     pairwise: ClusterScore
@@ -93,13 +92,13 @@ class ClusteringScores:
     predicted_clusters: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values by name, for JSON."""
+        """Return plain values by name, for JSON."""
         return _plain(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringTally:
-    """Tallies of all metrics; those of several documents add up.
+    """Tallies of all metrics; those of several documents can be added.
 
     >>> first = ClusteringTally.of(Contingency.of(["a", "a"], [0, 1]))
     >>> second = ClusteringTally.of(Contingency.of(["a", "a", "b"], [0, 0, 0]))
@@ -123,7 +122,7 @@ class ClusteringTally:
 
     @classmethod
     def of(cls, table: Contingency) -> ClusteringTally:
-        """Tally one document."""
+        """Return the tallies of one document."""
         return cls(
             pairwise=tally_pairwise(table),
             b_cubed=tally_b_cubed(table),
@@ -167,7 +166,7 @@ class ClusteringTally:
 
 
 def score_clusterings(truth: ClusterLabels, predicted: ClusterLabels) -> ClusteringScores:
-    """All metrics of one predicted clustering, from two labels for each item.
+    """Return all metrics of one predicted clustering, from two labels for each item.
 
     >>> scores = score_clusterings("a a b b".split(), [0, 0, 0, 1])
     >>> round(scores.conll, 3), scores.as_dict()["muc"]["recall"]
@@ -177,7 +176,7 @@ def score_clusterings(truth: ClusterLabels, predicted: ClusterLabels) -> Cluster
 
 
 def score_documents(truth: Iterable[ClusterLabels], predicted: Iterable[ClusterLabels]) -> ClusteringScores:
-    """All metrics over several documents, numerators and denominators summed; labels hold in one document.
+    """Return all metrics over several documents, with numerators and denominators summed.
 
     >>> score_documents([["a", "a"], ["a"]], [[0, 1], [0]]).b_cubed
     ClusterScore(precision=1.0, recall=0.6666666666666666, f1=0.8)
@@ -187,7 +186,7 @@ def score_documents(truth: Iterable[ClusterLabels], predicted: Iterable[ClusterL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMentionScores:
-    """How well mentions that a program found itself, and their clusters, agree with the true ones.
+    """How well mentions that a program found, and their clusters, agree with the true ones.
 
     mentions
         Precision and recall of the mentions, whatever their clusters.
@@ -207,24 +206,24 @@ class FoundMentionScores:
     predicted_mentions: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values by name, for JSON."""
+        """Return plain values by name, for JSON."""
         return _plain(self)
 
 
 def score_found_mentions(
     truth: Iterable[Mapping[Any, Hashable]], predicted: Iterable[Mapping[Any, Hashable]]
 ) -> FoundMentionScores:
-    """Score clusters of mentions that need not be the true mentions, over several documents.
+    """Score clusters of mentions that may differ from the true mentions, over several documents.
 
     truth, predicted
-        For each document the cluster of each mention; a mention is known by its place, for instance.
+        For each document, the cluster of each mention; mentions may be identified by their positions.
 
     >>> score_found_mentions([{(0, 1): "a", (3, 4): "a"}], [{(0, 1): 0, (5, 6): 0}]).mentions.recall
     0.5
     """
     tables = [Contingency.of_items(*sides) for sides in zip(truth, predicted, strict=True)]
     if not any(table.true_items for table in tables):
-        raise InvalidArgumentError("there are no true mentions to compare with: give some.")
+        raise InvalidArgumentError("there are no true mentions to compare with: give at least one.")
 
     def pooled(tally: Callable[[Contingency], Tally]) -> ClusterScore:
         return reduce(add, map(tally, tables)).score
@@ -240,7 +239,7 @@ def score_found_mentions(
 
 
 def muc(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
-    """MUC: the share of the links that hold the clusters together which is found.
+    """Return MUC: the share of the links between the members of clusters that is found.
 
     A cluster of n items takes n - 1 links; cut into p pieces by the other side, it keeps n - p of them.
 
@@ -251,7 +250,7 @@ def muc(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
 
 
 def ceaf_e(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
-    """Entity-based CEAF: true and predicted clusters matched one to one so that they overlap most.
+    """Return entity-based CEAF: true and predicted clusters are matched one to one for the largest overlap.
 
     The overlap of two clusters is twice the number of shared items by the sum of their sizes.
 
@@ -262,42 +261,42 @@ def ceaf_e(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
 
 
 def ceaf_m(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
-    """Mention-based CEAF: the share of the items that the best one-to-one matching of clusters gets right."""
+    """Return mention-based CEAF: the share of items that the best one-to-one matching gets right."""
     return tally_ceaf_m(Contingency.of(truth, predicted)).score
 
 
 def blanc(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
-    """BLANC: mean of the figures for pairs of items that belong together and for pairs that do not."""
+    """Return BLANC: the mean of the figures for pairs that belong together and pairs that do not."""
     return tally_blanc(Contingency.of(truth, predicted)).score
 
 
 def lea(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
-    """LEA: the share of its links that is found of each cluster, as a mean weighted by their sizes."""
+    """Return LEA: the share of each cluster's links that is found, averaged with sizes as weights."""
     return tally_lea(Contingency.of(truth, predicted)).score
 
 
 def conll_average(truth: ClusterLabels, predicted: ClusterLabels) -> float:
-    """Mean of the F1 of MUC, B-cubed and CEAF-e, as in the CoNLL shared tasks."""
+    """Return the mean F1 of MUC, B-cubed and CEAF-e, as in the CoNLL shared tasks."""
     table = Contingency.of(truth, predicted)
     return sum(tally(table).score.f1 for tally in (tally_muc, tally_b_cubed, tally_ceaf_e)) / 3
 
 
 def tally_muc(table: Contingency) -> Tally:
-    """Tally of `muc`: each cell of the table is one piece, of a true cluster and of a predicted one."""
+    """Return the tally of `muc`: each cell of the table is one piece of a true and of a predicted cluster."""
     kept = table.items - len(table.shared)
     links = table.predicted_items - len(table.predicted_size)
     return Tally(kept, links, kept, table.true_items - len(table.true_size))
 
 
 def tally_ceaf_e(table: Contingency) -> Tally:
-    """Tally of `ceaf_e`."""
+    """Return the tally of `ceaf_e`."""
     overlap = 2 * table.shared / (table.true_size[table.true] + table.predicted_size[table.predicted])
     best = best_matching(table, overlap)
     return Tally(best, len(table.predicted_size), best, len(table.true_size))
 
 
 def tally_ceaf_m(table: Contingency) -> Tally:
-    """Tally of `ceaf_m`."""
+    """Return the tally of `ceaf_m`."""
     best = best_matching(table, table.shared.astype(np.float64))
     return Tally(best, table.predicted_items, best, table.true_items)
 
@@ -307,7 +306,7 @@ def _tally_mentions(table: Contingency) -> Tally:
 
 
 def tally_blanc(table: Contingency) -> BlancTally:
-    """Tally of `blanc`; over documents, of the pairs within them."""
+    """Return the tally of `blanc`; over documents, of the pairs within them."""
     pairs = table.pairs
     apart = pairs.all - pairs.true - pairs.predicted + pairs.both
     return BlancTally(
@@ -317,7 +316,7 @@ def tally_blanc(table: Contingency) -> BlancTally:
 
 
 def tally_lea(table: Contingency) -> Tally:
-    """Tally of `lea`."""
+    """Return the tally of `lea`."""
     return Tally(_resolved(table.swapped), table.predicted_items, _resolved(table), table.true_items)
 
 
@@ -331,23 +330,22 @@ _FOUND = {
 
 
 def _resolved(table: Contingency) -> float:
-    """Items of each true cluster times the share of its links that is found, summed."""
+    """Return the sum over true clusters of their items times the share of links that is found."""
     size = table.true_size[table.true]
     alone = (size == 1) & (table.predicted_size[table.predicted] == 1)
-    # Size times found links by all links: the size cancels, and one item shared is no link.
+    # Size times found links over all links: the size cancels, and one shared item is not a link.
     linked = table.shared * (table.shared - 1) / np.maximum(size - 1, 1)
     return float(linked.sum() + alone.sum())
 
 
 def best_matching(table: Contingency, similarity: Floats) -> float:
-    """Largest sum of the similarities of cells such that no two of them lie in one cluster of a side.
+    """Return the largest sum of similarities of cells of which no two are in the same cluster.
 
     similarity
         Greater than zero, one for each cell of the table, shape (cells,).
 
-    Clusters that do not overlap, directly or through others, are matched apart from each other. Most such
-    groups have a single cluster on one side, which takes its best partner; the others are linear
-    assignment problems.
+    Clusters that do not overlap, directly or through others, are matched separately. Most such groups have a
+    single cluster on one side, which takes its best partner; the others are linear assignment problems.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
@@ -383,7 +381,7 @@ def best_matching(table: Contingency, similarity: Floats) -> float:
 
 
 def _rank_within(group: Int32s, size: Int64s) -> Int64s:
-    """Place of each element among those of its group."""
+    """Return the position of each element within its group."""
     order = np.argsort(group, kind="stable")
     rank = np.empty(len(group), dtype=np.int64)
     rank[order] = np.arange(len(group)) - (np.cumsum(size) - size)[group[order]]
@@ -391,7 +389,7 @@ def _rank_within(group: Int32s, size: Int64s) -> Int64s:
 
 
 def _assigned(row: Int64s, column: Int64s, similarity: Floats, shape: tuple[int, int]) -> float:
-    """Largest sum of similarities over one-to-one choices of rows and columns."""
+    """Return the largest sum of similarities over one-to-one choices of rows and columns."""
     from scipy.optimize import linear_sum_assignment
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
@@ -401,14 +399,14 @@ def _assigned(row: Int64s, column: Int64s, similarity: Floats, shape: tuple[int,
         dense = np.zeros(shape)
         dense[row, column] = similarity
         return float(dense[linear_sum_assignment(dense, maximize=True)].sum())
-    # The sparse solver must match every row and takes a weight of zero for no cell: each row gets a column
-    # of its own to fall back on, and all weights grow by one, which adds the same to every full matching.
+    # The sparse solver must match every row and reads a weight of zero as a missing cell: each row gets its
+    # own column to fall back on, and all weights grow by one, which adds the same to every full matching.
     rows = np.arange(n_rows)
     ends = [(row, rows), (column, n_columns + rows)]
-    # Older versions of the solver take indices of 32 bits only.
-    places = tuple(np.concatenate(parts).astype(np.int32) for parts in ends)
+    # Older versions of the solver only accept 32-bit indices.
+    ends32 = tuple(np.concatenate(parts).astype(np.int32) for parts in ends)
     weight = csr_array(
-        (np.concatenate((similarity + 1.0, np.ones(n_rows))), places), shape=(n_rows, n_columns + n_rows)
+        (np.concatenate((similarity + 1.0, np.ones(n_rows))), ends32), shape=(n_rows, n_columns + n_rows)
     )
     partner = np.empty(n_rows, dtype=np.int64)
     matched_rows, matched_columns = min_weight_full_bipartite_matching(weight, maximize=True)

@@ -1,7 +1,7 @@
-"""Scores of labels token by token, under the names that users of sklearn-crfsuite know.
+"""Scores of labels token by token, under the names of sklearn-crfsuite.
 
-Each takes sentences of labels, joins them, and calls scikit-learn's function of the same name with the other
-arguments.
+Each function takes sentences of labels, concatenates them, and calls the scikit-learn function of the same
+name with the other arguments.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Sentences = Sequence[Sequence[Any]]
 
 
 def flat_accuracy_score(y_true: Sentences, y_pred: Sentences, **options: Any) -> float:
-    """Return the share of tokens labelled right."""
+    """Return the share of tokens with the correct label."""
     return float(_flat_score("accuracy_score", y_true, y_pred, options))
 
 
@@ -48,14 +48,14 @@ def flat_classification_report(
 
 
 def sequence_accuracy_score(y_true: Sentences, y_pred: Sentences) -> float:
-    """Return the share of sentences all of whose labels are right, none missing; 0 without sentences."""
+    """Return the share of sentences with all labels correct; 0 without sentences."""
     _check_number(y_true, y_pred)
     right = [list(truth) == list(labels) for truth, labels in zip(y_true, y_pred, strict=True)]
     return sum(right) / len(right) if right else 0.0
 
 
 def _flat_score(name: str, y_true: Sentences, y_pred: Sentences, options: dict[str, Any]) -> Any:
-    from sklearn import metrics  # only users of these functions wait for it
+    from sklearn import metrics  # imported here, because only these functions need it
 
     _check_sizes(y_true, y_pred)
     score: Callable[..., Any] = getattr(metrics, name)
@@ -65,8 +65,8 @@ def _flat_score(name: str, y_true: Sentences, y_pred: Sentences, options: dict[s
 def _check_number(y_true: Sentences, y_pred: Sentences) -> None:
     if len(y_true) != len(y_pred):
         raise ShapeError(
-            f"there are {len(y_true)} sentences of true labels but {len(y_pred)} of predicted ones: give as"
-            " many of each."
+            f"there are {len(y_true)} sentences of true labels but {len(y_pred)} of predicted labels:"
+            " give as many of each."
         )
 
 

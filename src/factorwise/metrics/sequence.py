@@ -1,11 +1,10 @@
 """Spans found in label sequences, and how well predicted labels agree with true ones.
 
-Labels are a prefix and a type: ``B-PER``. A scheme says, for two neighboring labels, whether a span
-starts, goes on or ends between them; that table is all a scheme is. Without a scheme any mixture of
-prefixes is read in the manner of the conlleval program, so that invalid sequences count too; the named
-schemes are strict and count only spans that are whole. Both agree span by span with the package seqeval,
-its gap in IOE1 included: a span of one token in front of another of its type goes unseen. Without a scheme
-such labels are read in full.
+Labels are a prefix and a type: ``B-PER``. A scheme is a table that says, for two neighboring labels, whether
+a span starts, continues or ends between them. Without a scheme, any mixture of prefixes is read as the
+conlleval program does, so that invalid sequences count, too; the named schemes are strict and count only
+complete spans. Both agree span by span with the package seqeval, including its gap in IOE1: a span of one
+token before another of its type is missed. Without a scheme such labels are read completely.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ Labels = Sequence[Sequence[str]]
 
 
 class _Rules(NamedTuple):
-    """Which pairs of prefixes start a span, keep it going, or end the one before.
+    """Which pairs of prefixes start a span, continue it, or end the one before.
 
-    ``*`` stands for any prefix, ``+`` for any but ``O`` and ``.``; ``=`` asks for two labels of one type,
-    ``!`` for two types.
+    ``*`` stands for any prefix, ``+`` for any except ``O`` and ``.``; ``=`` requires two labels of one type,
+    ``!`` two types.
     """
 
     prefixes: str
@@ -62,14 +61,14 @@ _SYNONYMS = {"BIO": "IOB2", "IOB": "IOB1", "BIOES": "IOBES"}
 
 
 def scheme_name(name: str) -> str:
-    """Return the name that a scheme has in `SCHEMES`; BIO, IOB and BIOES are other names, in any case."""
+    """Return the name of a scheme in `SCHEMES`; BIO, IOB and BIOES are other names, in any case."""
     upper = name.upper()
     return _SYNONYMS.get(upper, upper)
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Precision, recall and their harmonic mean; 0 where there is nothing to divide by.
+    """Precision, recall and their harmonic mean; 0 if a denominator is zero.
 
     support
         How many there are in truth.
@@ -85,7 +84,7 @@ class Score:
 
     @classmethod
     def of(cls, right: int, support: int, predicted: int) -> Score:
-        """Score from the number of right predictions, of true ones and of all predictions."""
+        """Score from the number of correct predictions, of true items and of all predictions."""
         precision = right / predicted if predicted else 0.0
         recall = right / support if support else 0.0
         both = precision + recall
@@ -94,7 +93,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanScores:
-    """How well predicted spans agree with true ones: same type, same first and same last token.
+    """How well predicted spans agree with true ones in type, first and last token.
 
     types
         The score of each type that has a span in the truth or in the prediction, by name.
@@ -112,12 +111,12 @@ class SpanScores:
     weighted: Score
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         return asdict(self)
 
 
 class SpanCounts(NamedTuple):
-    """Numbers of spans of each type: in truth, predicted, and both."""
+    """Numbers of spans of each type: true, predicted, and both."""
 
     n_true: Int64s
     n_predicted: Int64s
@@ -125,7 +124,7 @@ class SpanCounts(NamedTuple):
 
 
 class SpanArrays(NamedTuple):
-    """Spans in order of their ends: ``start`` is the first token, ``end`` the one after the last."""
+    """Spans in the order of their ends: ``start`` is the first token, ``end`` the one after the last."""
 
     type: Int32s
     start: Int64s
@@ -133,7 +132,7 @@ class SpanArrays(NamedTuple):
 
 
 class SpanCounter:
-    """Finds and counts the spans of sequences of label codes; made once for a set of labels.
+    """Finds and counts the spans of sequences of label codes; create it once for a set of labels.
 
     label_names
         The label that each code stands for.
@@ -150,16 +149,16 @@ class SpanCounter:
 
     def __init__(self, label_names: Sequence[str], scheme: str | None = None) -> None:
         if scheme is not None:
-            given, scheme = scheme, scheme_name(scheme)
-            require(scheme in _STRICT, "scheme", given, f"None or one of {', '.join(SCHEMES)}")
+            scheme_given, scheme = scheme, scheme_name(scheme)
+            require(scheme in _STRICT, "scheme", scheme_given, f"None or one of {', '.join(SCHEMES)}")
         self.scheme = scheme
         self.label_names = tuple(label_names)
         rules = _LENIENT if scheme is None else _STRICT[scheme]
-        # Behind the labels come the one that separates sentences and the one before the first of them.
+        # After the labels come a separator of sentences and a label before the first one.
         parts = [_split(label, scheme) for label in self.label_names] + [("O", "_"), ("O", "")]
         spanning = sorted({type_name for prefix, type_name in parts if prefix not in "O."})
-        others = sorted({type_name for _, type_name in parts}.difference(spanning))
-        number = {type_name: index for index, type_name in enumerate(spanning + others)}
+        remaining = sorted({type_name for _, type_name in parts}.difference(spanning))
+        number = {type_name: index for index, type_name in enumerate(spanning + remaining)}
         self.types: tuple[str, ...] = tuple(spanning)
         self._type = np.array([number[type_name] for _, type_name in parts], dtype=np.int32)
         self._prefix = np.array([_ALPHABET.index(prefix) for prefix, _ in parts], dtype=np.int32)
@@ -169,7 +168,7 @@ class SpanCounter:
     def unusual(self) -> tuple[str, ...]:
         """Labels that are neither ``O`` nor a prefix, a hyphen and a type.
 
-        The lenient reading takes the first letter of any label for its prefix; if there are labels here,
+        The lenient reading takes the first letter of any label as its prefix; if there are unusual labels,
         they may not be labels of spans at all, and `label_scores` is the better measure.
         """
         prefixes = "BIES" if self.scheme is None else _STRICT[self.scheme].prefixes
@@ -183,8 +182,8 @@ class SpanCounter:
     def boundaries(self) -> tuple[Bools, Bools, Int32s]:
         """Whether a span begins, or ends, between one label (row) and the next, and the type of each label.
 
-        bool[labels + 1, labels + 1]; the last label stands for what is outside of a sentence. By the lenient
-        reading.
+        The arrays are bool[labels + 1, labels + 1]; the last label stands for the outside of a sentence. They
+        follow the lenient reading.
         """
         count = len(self.label_names) + 1
         prefix, type_ = self._prefix[:count], self._type[:count]
@@ -193,10 +192,10 @@ class SpanCounter:
 
     @property
     def goes_on(self) -> Bools:
-        """Whether a span whose last label so far is one (row) takes in the next token, labelled another.
+        """Whether a span with one label so far (row) continues with the next token's label (column).
 
-        bool[labels, labels]; by the lenient reading or the scheme's own rules of where a span ends. False in
-        the rows of labels that are in no span.
+        The array is bool[labels, labels]; it follows the lenient reading or the scheme's own rules of where a
+        span ends. Rows of labels that are in no span are False.
         """
         count = len(self.label_names)
         prefix, type_ = self._prefix[:count], self._type[:count]
@@ -221,14 +220,14 @@ class SpanCounter:
         )
         true_type, true_first, true_after = self._spans(true_codes)
         type_, first, after = self._spans(predicted_codes)
-        # A token ends one span at most, so that its end finds the predicted span to compare with.
+        # A token ends at most one span, so that its end identifies the predicted span to compare with.
         partner = np.full(len(true_codes), -1, dtype=np.int64)
         partner[after] = first * width + type_
         right = partner[true_after] == true_first * width + true_type
         return SpanCounts(*(np.bincount(t, minlength=width) for t in (true_type, type_, true_type[right])))
 
     def scores(self, truth: ArrayLike, predicted: ArrayLike, sentence_start: ArrayLike) -> SpanScores:
-        """Precision, recall and F1 of the predicted spans."""
+        """Return precision, recall and F1 of the predicted spans."""
         counts = self.counts(truth, predicted, sentence_start)
         types = _scores(self.types, *counts)
         total = int(counts.n_true.sum())
@@ -241,34 +240,35 @@ class SpanCounter:
         )
 
     def _padded(self, codes: ArrayLike, start: Int64s, name: str) -> Ints:
-        """Codes with a separator before, between and behind the sentences."""
-        given = np.asarray(codes)
+        """Return codes with a separator before, between and after the sentences."""
+        array = np.asarray(codes)
         labels = len(self.label_names)
-        if given.shape != (start[-1],):
+        if array.shape != (start[-1],):
             raise ShapeError(
-                f"{name} has the shape {given.shape}, but sentence_start ends at {start[-1]}:"
-                " give one code for every token."
+                f"{name} has the shape {array.shape}, but sentence_start ends at {start[-1]}: give one"
+                " code for every token."
             )
-        if len(given) and not (given.dtype.kind in "iu" and given.min() >= 0 and given.max() < labels):
+        if len(array) and not (array.dtype.kind in "iu" and array.min() >= 0 and array.max() < labels):
             raise InvalidArgumentError(
-                f"{name} must be integers from 0 to {labels - 1}, one of the {labels} labels each, but"
-                f" {given.dtype} from {given.min()} to {given.max()} was given. Leave tokens without a"
-                " label out, or give them a label of their own."
+                f"{name} must be integers from 0 to {labels - 1}, codes of the {labels} labels, but"
+                f" {array.dtype} from {array.min()} to {array.max()} was given. Leave out tokens"
+                " without a label, or give them a label of their own."
             )
         sentences = len(start) - 1
-        padded = np.full(len(given) + sentences + 1, labels, dtype=np.int32)
+        padded = np.full(len(array) + sentences + 1, labels, dtype=np.int32)
         padded[0] = labels + 1
-        padded[np.arange(1, len(given) + 1) + np.repeat(np.arange(sentences), np.diff(start))] = given
+        padded[np.arange(1, len(array) + 1) + np.repeat(np.arange(sentences), np.diff(start))] = array
         return padded
 
     def _spans(self, padded: Ints) -> tuple[Int32s, Int64s, Int64s]:
-        """Type, first position and position after the last one of each span in padded codes."""
+        """Return type, first position and position after the last one of each span in padded codes."""
         prefix, type_ = self._prefix[padded], self._type[padded]
         pair = (prefix[:-1] * len(_ALPHABET) + prefix[1:]) * 2 + (type_[:-1] != type_[1:])
         start, ends = (np.concatenate(([False], table[pair])) for table in (self._start, self._end))
         position = np.arange(len(padded))
         if self.scheme is None:
-            # Labels of no known prefix can end what never started; it then began where the last span did.
+            # Labels with an unknown prefix can end a span that never started; it then began where the last
+            # one did.
             first = np.maximum.accumulate(np.where(start, position, 1))
         else:
             inside = np.concatenate(([False], self._inside[pair]))
@@ -291,15 +291,17 @@ def spans(labels: Sequence[str], scheme: str | None = None) -> list[tuple[str, i
     """
     names, (codes,), start = _encoded((labels,))
     counter = SpanCounter(names, scheme)
-    found = counter.find(codes, start)
+    arrays = counter.find(codes, start)
     return [
         (counter.types[type_], first, after)
-        for type_, first, after in zip(*(array.tolist() for array in found), strict=True)
+        for type_, first, after in zip(*(array.tolist() for array in arrays), strict=True)
     ]
 
 
 def score_spans(truth: Labels, predicted: Labels, scheme: str | None = None) -> SpanScores:
-    """Precision, recall and F1 of the spans in predicted labels, both given as sentences of labels.
+    """Return precision, recall and F1 of the spans in predicted labels.
+
+    Both arguments are lists of sentences.
 
     >>> score_spans([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-PER"]]).micro
     Score(precision=0.5, recall=1.0, f1=0.6666666666666666, support=1, predicted=2)
@@ -309,13 +311,13 @@ def score_spans(truth: Labels, predicted: Labels, scheme: str | None = None) -> 
 
 
 def token_accuracy(truth: Labels, predicted: Labels) -> float:
-    """Share of the tokens whose label is right; 0 when there are no tokens."""
+    """Return the share of the tokens with the correct label; 0 if there are no tokens."""
     _, (true_codes, codes), _ = _encoded(truth, predicted)
     return float(np.mean(true_codes == codes)) if len(codes) else 0.0
 
 
 def label_scores(truth: Labels, predicted: Labels) -> dict[str, Score]:
-    """Precision, recall and F1 of each label, token by token."""
+    """Return precision, recall and F1 of each label, token by token."""
     names, matrix = confusion(truth, predicted)
     return _scores(names, matrix.sum(axis=1), matrix.sum(axis=0), matrix.diagonal())
 
@@ -333,7 +335,7 @@ def confusion(truth: Labels, predicted: Labels) -> tuple[tuple[str, ...], Int64s
 
 
 def _split(label: str, scheme: str | None) -> tuple[str, str]:
-    """Prefix and type of a label, each as seqeval reads it under that scheme."""
+    """Return prefix and type of a label, as seqeval reads them under that scheme."""
     prefix, rest = label[:1] or "O", label[1:]
     if scheme is None:
         _, hyphen, type_name = rest.partition("-")
@@ -342,14 +344,14 @@ def _split(label: str, scheme: str | None) -> tuple[str, str]:
     if prefix not in allowed:
         forms = ", ".join(f"{letter}-TYPE" for letter in allowed if letter != "O")
         raise InvalidArgumentError(
-            f"{label!r} is no label of the scheme {scheme}, whose labels are O, {forms}."
-            " Name the scheme the labels follow, or give scheme=None to read any mixture of prefixes."
+            f"{label!r} is not a label of the scheme {scheme}, whose labels are O, {forms}. Name the"
+            " scheme the labels follow, or give scheme=None to read any mixture of prefixes."
         )
     return prefix, rest.strip("-") or "_"
 
 
 def _table(pairs: str) -> Bools:
-    """Truth by previous prefix, prefix, and whether the types differ; flat."""
+    """Return the truth by previous prefix, prefix, and whether the types differ, as a flat table."""
     table = np.zeros((len(_ALPHABET), len(_ALPHABET), 2), dtype=bool)
     any_but_outside = _ALPHABET.replace("O", "").replace(".", "")
     for pair in pairs.split():
@@ -363,7 +365,7 @@ def _table(pairs: str) -> Bools:
 
 
 def _scores(names: Sequence[str], n_true: Ints, n_predicted: Ints, n_right: Ints) -> dict[str, Score]:
-    """Score of each name that occurs at all."""
+    """Return the score of each name that occurs."""
     numbers = zip(names, n_true.tolist(), n_predicted.tolist(), n_right.tolist(), strict=True)
     return {
         name: Score.of(right, true, predicted) for name, true, predicted, right in numbers if true + predicted
@@ -371,7 +373,7 @@ def _scores(names: Sequence[str], n_true: Ints, n_predicted: Ints, n_right: Ints
 
 
 def _mean(total: Score, weighted: list[tuple[Score, int]]) -> Score:
-    """Mean of scores by weight, with the counts of ``total``; 0 when there is no weight."""
+    """Return the weighted mean of scores, with the counts of ``total``; 0 if the weights sum to zero."""
     weight = sum(share for _, share in weighted) or 1
     precision, recall, f1 = (
         sum(getattr(score, field) * share for score, share in weighted) / weight
@@ -381,14 +383,14 @@ def _mean(total: Score, weighted: list[tuple[Score, int]]) -> Score:
 
 
 def _encoded(truth: Labels, predicted: Labels | None = None) -> tuple[tuple[str, ...], list[Int32s], Int64s]:
-    """Sorted labels, the codes of one or two sets of sentences over them, and where sentences start."""
-    given = [truth] if predicted is None else [truth, predicted]
+    """Return sorted labels, the codes of one or two sets of sentences, and where sentences start."""
+    sides = [truth] if predicted is None else [truth, predicted]
     lengths = [
-        _lengths(sentences, name) for sentences, name in zip(given, ("truth", "predicted"), strict=False)
+        _lengths(sentences, name) for sentences, name in zip(sides, ("truth", "predicted"), strict=False)
     ]
     if lengths[0] != lengths[-1]:
         raise ShapeError(_mismatch(*lengths))
-    names = set(chain.from_iterable(chain.from_iterable(given)))
+    names = set(chain.from_iterable(chain.from_iterable(sides)))
     for label in names:
         if not (isinstance(label, str) and label):
             raise InvalidArgumentError(
@@ -399,7 +401,7 @@ def _encoded(truth: Labels, predicted: Labels | None = None) -> tuple[tuple[str,
     start = np.concatenate(([0], np.cumsum(lengths[0], dtype=np.int64)))
     codes = [
         np.fromiter(map(number.__getitem__, chain.from_iterable(sentences)), dtype=np.int32, count=start[-1])
-        for sentences in given
+        for sentences in sides
     ]
     return ordered, codes, start
 
@@ -414,11 +416,11 @@ def _lengths(sentences: Labels, name: str) -> list[int]:
 
 
 def _mismatch(true: list[int], predicted: list[int]) -> str:
-    for sentence, (wanted, found) in enumerate(zip(true, predicted, strict=False)):
-        if wanted != found:
+    for sentence, (wanted, predicted_length) in enumerate(zip(true, predicted, strict=False)):
+        if wanted != predicted_length:
             return (
-                f"sentence {sentence} (counted from 0) has {wanted} true labels but {found} predicted ones:"
-                " give one label for every token."
+                f"sentence {sentence} (counted from 0) has {wanted} true labels but {predicted_length}"
+                " predicted ones: give one label for every token."
             )
     return (
         f"there are {len(true)} true sentences but {len(predicted)} predicted ones, and sentence"
@@ -432,6 +434,6 @@ def _checked_start(sentence_start: ArrayLike) -> Int64s:
     if start.ndim != 1 or len(start) == 0 or start[0] != 0 or not is_rising(start):
         raise ShapeError(
             "sentence_start must begin with 0 and never fall: give the first token of every sentence,"
-            " and last the number of tokens."
+            " and finally the number of tokens."
         )
     return start

@@ -13,7 +13,7 @@ def span_report(truth: Labels, predicted: Labels, scheme: str | None = None, *, 
     truth, predicted
         Sentences of labels.
     scheme
-        Count only spans that are whole in it; None to take labels as they come.
+        Count only spans that are complete in this scheme; None counts spans of any mixture of prefixes.
     digits
         Decimal places of the scores.
 

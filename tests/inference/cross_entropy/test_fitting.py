@@ -128,7 +128,7 @@ def test_a_closed_form_is_used_where_there_is_one_and_the_search_where_there_is_
 
 
 def test_too_few_steps_give_a_warning_that_says_so():
-    with pytest.warns(ConvergenceWarning, match="after 1 steps with a gradient of .* give more steps"):
+    with pytest.warns(ConvergenceWarning, match="after 1 steps with a gradient of .* allow more steps"):
         maximize(THREE, [0, 1, 2], [0.1, 0.1, 0.8], [8.0, 8.0], steps=1)
 
 

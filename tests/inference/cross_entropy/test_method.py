@@ -83,7 +83,7 @@ class TestElite:
             elite_of([1.0], share)
 
     def test_performances_that_are_none_are_refused(self):
-        with pytest.raises(InvalidArgumentError, match="no performances to choose from"):
+        with pytest.raises(InvalidArgumentError, match="no performances"):
             elite_of([], 0.5)
         with pytest.raises(InvalidArgumentError, match="performance of sample 2 is nan"):
             elite_of([0.0, -np.inf, np.nan], 0.5)
@@ -310,7 +310,7 @@ def test_bad_input_is_named(options, message):
     ("options", "message"),
     [
         ({"start": [0.5]}, r"start must hold the 6 parameters of Bernoulli, but has shape \(1,\)"),
-        ({"performance": lambda bits: 3.0}, r"each of 40 samples, but has shape \(\).*give each\(function\)"),
+        ({"performance": lambda bits: 3.0}, r"each of 40 samples, but has shape \(\).*use each\(function\)"),
         ({"performance": lambda bits: bits}, r"each of 40 samples, but has shape \(40, 6\)"),
         ({"performance": lambda bits: ones(bits)[:7]}, r"each of 40 samples, but has shape \(7,\)"),
     ],
@@ -325,9 +325,7 @@ def test_a_family_that_draws_another_number_of_samples_is_named():
         def sample(self, parameters, count, stream):
             return super().sample(parameters, count - 1, stream)
 
-    with pytest.raises(
-        ShapeError, match="sample of Short must return the 40 samples asked for, but returned 39"
-    ):
+    with pytest.raises(ShapeError, match="sample of Short must return 40 samples, but returned 39"):
         search(family=Short(1), start=[0.0, 1.0])
 
 

@@ -92,5 +92,5 @@ def test_a_model_that_forbids_everything_is_refused():
         def constant(self, world):
             return -math.inf
 
-    with pytest.raises(ImpossibleError, match="constraints that exclude each other"):
+    with pytest.raises(ImpossibleError, match="constraints that contradict each other"):
         PartitionEnumeration(fw.Model([Forbidding()], [0.0, 0.0]), 3)

@@ -159,7 +159,7 @@ def test_the_wrong_kernel_or_template_is_refused():
     follow = fw.Model([FollowTemplate("follow", [(0, 1)], [1.0])], [1.0])
     with pytest.raises(TemplateError, match="give a Permutation"):
         Walk(Metropolis(follow, Rematch()), world)
-    with pytest.raises(ShapeError, match="the truth tells of 2 items"):
+    with pytest.raises(ShapeError, match="the truth has 2 items"):
         fw.learning.TargetPreference([0, 1]).watch(world)
     with pytest.raises(InvalidArgumentError, match="reach"):
         Insert(0)

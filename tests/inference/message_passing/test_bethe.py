@@ -65,7 +65,7 @@ def test_inconsistency_is_the_size_of_the_disagreement(gap):
     joint = np.full((2, 2), 0.25)
     tilted = np.array([0.5 + gap, 0.5 - gap])
     assert local_inconsistency(PAIR, [tilted, HALF], [joint, tilted]) == pytest.approx(gap)
-    with pytest.raises(InvalidArgumentError, match="Run the method that made them to convergence"):
+    with pytest.raises(InvalidArgumentError, match="Run the method that computed them to convergence"):
         check_consistency(PAIR, [tilted, HALF], [joint, tilted])
 
 

@@ -252,7 +252,7 @@ AWKWARD = {
     "unreached": UNREACHED,
     "too faint": TOO_FAINT,
     "no label": NO_LABEL,
-    "no path": NO_PATH,
+    "the constraints forbid": NO_PATH,
 }
 every_awkward = pytest.mark.parametrize("case", AWKWARD.values(), ids=AWKWARD.keys())
 
@@ -358,6 +358,6 @@ def test_the_best_path_of_scores_in_the_hundreds_is_found(dtype):
         assert score[0] == pytest.approx(wanted, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ["no label", "no path"])
+@pytest.mark.parametrize("name", ["no label", "the constraints forbid"])
 def test_where_no_path_is_possible_the_best_score_says_so(name):
     assert run_decode(AWKWARD[name], np.float32)[1][0] < FORBIDDEN / 2

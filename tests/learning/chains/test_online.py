@@ -265,7 +265,7 @@ def test_a_sentence_that_breaks_a_constraint_is_named(rule, partial):
         truth[begin + 1] = -1
         known = Supervision(truth, row, allowed)
     case = replace(case, supervision=known, structure=replace(case.structure, forbidden=forbidden))
-    with pytest.raises(ImpossibleError, match=r"sentence 3 .* lift the constraint"):
+    with pytest.raises(ImpossibleError, match=r"sentence 3 .* remove the constraint"):
         trained(case, rule)
 
 

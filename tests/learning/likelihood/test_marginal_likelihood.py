@@ -462,7 +462,7 @@ BAD = {
     "a mask of the wrong length": (
         lambda: small(known=np.ones(3, dtype=bool)),
         ShapeError,
-        r"2 variables: give one bool for each, or use Truth\.from_labels",
+        r"2 variables: give one bool for each, or use ObservedLabels\.from_labels",
     ),
     "a mask of numbers": (lambda: small(known=np.ones(2)), ShapeError, "known of world 0 is float64"),
     "a clustering": (
@@ -473,7 +473,7 @@ BAD = {
     "a truth of probability zero": (
         forbidden_truth,
         ImpossibleError,
-        "world 0 is forbidden by template 'tables'.*mend its labels",
+        "world 0 is forbidden by template 'tables'.*fix its labels",
     ),
     "models of different weights": (two_models, InvalidArgumentError, "build all models from the same"),
     "too few models": (

@@ -70,7 +70,7 @@ def test_prices_and_widths_that_make_no_sense_are_refused(build, remedy):
 
 
 def test_a_mask_of_another_length_is_refused():
-    with pytest.raises(ShapeError, match="one entry per weight"):
+    with pytest.raises(ShapeError, match="one truth value per weight"):
         Prior(l1=1.0).on([True]).penalty([1.0, 2.0])
     with pytest.raises(ShapeError, match="flat array"):
         Prior(l1=1.0).on([[True]])

@@ -43,7 +43,7 @@ def test_tables_counted_elsewhere_give_the_same_counts():
         (
             [[0, 1, 0], [-1, 1, 0]],
             InvalidArgumentError,
-            "record 1 .* must be fully observed, so drop or fill",
+            "record 1 .* must be fully observed, so drop records with missing values",
         ),
         (np.zeros((0, 3), int), CountsError, "0 records have a total weight of 0.0: give at least one"),
     ],
@@ -111,7 +111,11 @@ def test_shared_counts_are_compared_label_by_label_whatever_the_order_of_the_axe
 @pytest.mark.parametrize(
     ("table", "fault", "message"),
     [
-        ([[1, 2, 3]], ShapeError, r"shape \(1, 3\), but its cardinalities ask for \(2, 2\): reshape"),
+        (
+            [[1, 2, 3]],
+            ShapeError,
+            r"shape \(1, 3\), but the cardinalities of its variables require \(2, 2\): reshape",
+        ),
         ([[1, 2], [3, -1]], CountsError, "must be finite, zero or more, and not all zero"),
         ([[1, np.inf], [3, 1]], CountsError, "must be finite, zero or more, and not all zero"),
         ([[0, 0], [0, 0]], CountsError, "must be finite, zero or more, and not all zero"),

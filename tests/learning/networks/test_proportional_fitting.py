@@ -139,7 +139,7 @@ def test_a_cycle_without_a_chord_is_named_and_the_method_for_it(cliques, cycle):
 def test_pairs_around_a_triangle_are_no_decomposable_network():
     counts, _ = positive_counts([2, 2, 2], [(0, 1), (1, 2), (2, 0)], 0)
     with pytest.raises(
-        StructureError, match=r"\(0, 1, 2\) are joined two by two, but no clique holds them all"
+        StructureError, match=r"\(0, 1, 2\) are connected pairwise, but no clique contains them all"
     ):
         fit_decomposable(counts)
 
@@ -249,13 +249,13 @@ def disagreement(leak):
 @pytest.mark.usefixtures("form")
 def test_tables_that_only_agree_two_by_two_are_refused():
     with pytest.raises(
-        CountsError, match=r"no distribution has all these tables\. Count all cliques on the same"
+        CountsError, match=r"no distribution fits all these tables\. Count all cliques on the same"
     ):
         fit_proportional(disagreement(0.0))
 
 
 def test_tables_that_no_distribution_comes_near_end_in_a_warning():
-    with pytest.warns(ConvergenceWarning, match="no distribution may have them all"):
+    with pytest.warns(ConvergenceWarning, match="no distribution may fit them all"):
         fit = fit_proportional(disagreement(0.01), max_sweeps=50)
     assert not fit.converged
 

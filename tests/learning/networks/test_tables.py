@@ -174,7 +174,7 @@ def test_parents_come_before_their_children():
     [([(1,), (2,), (0,), ()], "(2, 1, 0)"), ([(0,)], "(0,)"), ([(1,), (2,), (1,), (0,)], "(2, 1)")],
 )
 def test_a_circle_of_parents_is_named(parents, cycle):
-    with pytest.raises(StructureError, match="in a circle: drop a parent somewhere along it") as refusal:
+    with pytest.raises(StructureError, match="in a cycle: drop one of these parents") as refusal:
         fit_tables([2] * len(parents), parents, np.zeros((1, len(parents)), int))
     assert f"variables {cycle} depend on each other" in str(refusal.value)
 
@@ -216,7 +216,7 @@ def test_pseudo_counts_that_do_not_fit_are_refused(pseudo_counts, fault, message
         ([()], [[0.5, 0.6]], InvalidArgumentError, "sum to one over its last axis: divide it by its sums"),
         ([()], [[1.5, -0.5]], InvalidArgumentError, "must hold probabilities"),
         ([()], [[np.nan, 1.0]], InvalidArgumentError, "must hold probabilities"),
-        ([(1,), (0,)], [np.eye(2), np.eye(2)], StructureError, "in a circle"),
+        ([(1,), (0,)], [np.eye(2), np.eye(2)], StructureError, "in a cycle"),
     ],
 )
 def test_tables_that_are_not_conditional_probabilities_are_refused(parents, tables, fault, message):

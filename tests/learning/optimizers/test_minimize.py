@@ -175,9 +175,9 @@ def test_newtons_method_uses_the_product_that_is_given():
         ({"history": "float16"}, InvalidArgumentError, "'float32' or 'float64'"),
         ({"learning_rate": 0.1}, InvalidArgumentError, "one of max_iterations, epsilon"),
         ({"hessian_product": lambda w, d: d}, InvalidArgumentError, "method='newton_cg'"),
-        ({"prior": Prior(l1=1.0).on([True])}, ShapeError, "one entry per weight"),
+        ({"prior": Prior(l1=1.0).on([True])}, ShapeError, "one truth value per weight"),
         ({"start": [[0.0]]}, ShapeError, "one flat array"),
-        ({"start": [0.0, np.inf]}, WeightError, "Start from finite weights"),
+        ({"start": [0.0, np.inf]}, WeightError, "start from finite weights"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_remedy(arguments, error, remedy):

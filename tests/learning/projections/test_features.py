@@ -106,7 +106,7 @@ def test_a_group_that_is_given_twice_counts_twice():
 
 def test_bad_groups_are_named():
     group = labeled()
-    with pytest.raises(ShapeError, match="give a label for each place and a row of features"):
+    with pytest.raises(ShapeError, match="give a label for each position and a row of features"):
         LabeledChains(group.base, group.energy, group.truth[1:], group.features)
     with pytest.raises(InvalidArgumentError, match="at least one group of chains"):
         learn_feature_weights([], prior=Prior())

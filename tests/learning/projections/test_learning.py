@@ -157,7 +157,7 @@ def test_any_projection_tells_the_gradient_of_its_energy():
     expected = SequenceLikelihood(base, path, measurement, LOSSES).evaluate(WEIGHTS, accuracy=SHARP)
     assert value == pytest.approx(expected.log_likelihood, abs=1e-5)
     np.testing.assert_allclose(gradient, expected.weights, atol=1e-5)
-    with pytest.raises(ShapeError, match="lay them out by the base model's layout"):
+    with pytest.raises(ShapeError, match="use the base model's layout"):
         energy_gradient(found, statistics[:-1])
 
 
@@ -280,20 +280,20 @@ def test_sequences_with_tables_of_their_own_add_up():
             value, gradient = value + alone.log_likelihood, gradient + alone.weights
         assert found.log_likelihood == pytest.approx(value)
         np.testing.assert_allclose(found.weights, gradient, rtol=1e-9)
-    with pytest.raises(ShapeError, match="say in 'table' which one each has"):
+    with pytest.raises(ShapeError, match="say with table= which one each has"):
         GivenScores(nodes, tables)
 
 
 def test_what_does_not_fit_is_refused():
     base = given()
     measurement = TiedMeasurement.rows(LABELS, ROWS)
-    with pytest.raises(ShapeError, match="4 measurements: give one each"):
+    with pytest.raises(ShapeError, match="4 measurements: give one loss for each"):
         SequenceLikelihood(base, truth_of(base), measurement, hinge([0.0, 1.0]))
     with pytest.raises(ShapeError, match="build both for the same labels"):
         SequenceLikelihood(base, truth_of(base), TiedMeasurement.rows(4, ROWS), LOSSES)
     with pytest.raises(ShapeError, match="give one for each"):
         SequenceLikelihood(base, truth_of(base)[1:], measurement, LOSSES)
-    with pytest.raises(ShapeError, match="give a row for each place"):
+    with pytest.raises(ShapeError, match="give a row for each position"):
         LinearScores(np.ones((3, 1)), base)
     with pytest.raises(ShapeError, match="sequence 1 has scores of shape"):
         GivenScores([np.zeros((2, 3)), np.zeros((2, 2))], np.zeros((3, 3)))

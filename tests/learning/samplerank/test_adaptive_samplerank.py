@@ -122,7 +122,7 @@ def test_rounds_of_tuning_come_before_every_so_many_steps_and_count_as_none():
 
 
 def test_tuning_on_the_way_is_refused_where_the_chain_would_have_to_be_valid():
-    with pytest.raises(InvalidArgumentError, match="no Metropolis-Hastings chain"):
+    with pytest.raises(InvalidArgumentError, match="not a valid Metropolis-Hastings chain"):
         learned(training_world(tuning=Tuning()), accept="metropolis")
 
 

@@ -287,5 +287,5 @@ def test_answers_within_the_tolerance_are_ties(kind):
     with pytest.raises(InvalidArgumentError, match="tolerance must be a finite number, zero or more"):
         kind(max, tolerance=-1.0)
     for wrong in (math.nan, math.inf):
-        with pytest.raises(InvalidArgumentError, match="return a finite number, above zero for better"):
+        with pytest.raises(InvalidArgumentError, match="return a finite number, positive for better"):
             kind(lambda *_, wrong=wrong: wrong).watch(world).gain(world, merge(world, 0, 1))

@@ -354,7 +354,7 @@ def test_weights_learned_by_unit_steps_violate_no_more_than_promised_for_all_wei
         (lambda: noisy_bound([[1.0]], [1.0], -1.0), "margin must be a finite number greater than zero"),
         (lambda: deviation([[1.0]], [0.0], 1.0), "direction must be finite and not zero everywhere"),
         (lambda: radius_of([[1.0], [math.nan]]), r"row 1 of constraints .* Leave the pair out"),
-        (lambda: largest_margin(np.zeros((0, 3))), "Collect constraints first"),
+        (lambda: largest_margin(np.zeros((0, 3))), "collect constraints first"),
         (lambda: sample_size(0, 0.1, 0.1), "n_weights must be at least 1"),
         (lambda: sample_size(1, 1.0, 0.1), "epsilon must be between 0 and 1"),
         (lambda: sample_size(1, 0.1, 0.0), "delta must be between 0 and 1"),

@@ -81,5 +81,5 @@ def test_what_does_not_fit_is_refused():
         fw.learning.SpanPreference([0, 1, 2])
     with pytest.raises(ShapeError, match="from 0 to the 3 variables"):
         fw.learning.SpanPreference(truth, [0, 2])
-    with pytest.raises(ShapeError, match="tells of 3 variables"):
+    with pytest.raises(ShapeError, match="has 3 variables"):
         fw.learning.SpanPreference(truth).watch(make_world([0]))

@@ -1,9 +1,9 @@
 """The cross-entropy method: search by a distribution that learns from its best samples.
 
 `cross_entropy` runs the whole loop over any `Family` of distributions. Families with a closed form:
-`Bernoulli`, `Categorical`, `Gaussian`; any other is fitted by `maximize`. The pieces of one iteration, for
-loops of one's own: `elite_of` chooses the samples to learn from, `update` fits the parameters to them and
-smooths.
+`Bernoulli`, `Categorical`, `Gaussian`; any other is fitted by `maximize`. The pieces of one iteration are
+available for custom loops: `elite_of` chooses the samples to learn from, `update` fits the parameters to them
+and smooths.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the cross-entropy method asks of a distribution, and the checks of what crosses that border."""
+"""The distributions that the cross-entropy method can use, and checks of what they return."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Vector: TypeAlias = Float64s
 
 Sample = TypeVar("Sample", covariant=True)
 
-SHARE_ERROR = 1e-9  # how far from one the shares may sum
+SHARE_ERROR = 1e-9  # allowed difference of the sum of shares from one
 
 
 class Family(Protocol[Sample]):
@@ -32,7 +32,7 @@ class Family(Protocol[Sample]):
         ...
 
     def sample(self, parameters: Vector, count: int, stream: Stream) -> Sequence[Sample] | NDArray[Any]:
-        """Draw a batch of ``count`` samples."""
+        """Return the log-probability (or log-density) of each sample of a batch: float64[count]."""
         ...
 
     def log_prob(self, parameters: Vector, samples: Any) -> Vector:
@@ -40,16 +40,16 @@ class Family(Protocol[Sample]):
         ...
 
     def log_prob_gradient(self, parameters: Vector, samples: Any, shares: Vector) -> Vector:
-        """Gradient of ``sum(shares * log_prob(parameters, samples))`` in the parameters: float64[size]."""
+        """Return the gradient of ``sum(shares * log_prob(parameters, samples))``: float64[size]."""
         ...
 
 
 @runtime_checkable
 class ClosedFormFamily(Family[Sample], Protocol[Sample]):
-    """A family that knows its parameters of highest likelihood."""
+    """A family with a closed form of its maximum likelihood parameters."""
 
     def fit(self, samples: Any, shares: Vector) -> Vector:
-        """Parameters that maximize ``sum(shares * log_prob(parameters, samples))``: float64[size].
+        """Return the parameters that maximize ``sum(shares * log_prob(parameters, samples))``.
 
         shares : float64[count]
             Zero or more, summing to one.
@@ -58,38 +58,38 @@ class ClosedFormFamily(Family[Sample], Protocol[Sample]):
 
 
 def checked_parameters(family: Family[Any], parameters: ArrayLike, name: str) -> Vector:
-    """Parameters as an array of their own, after a check of their number and that they are finite."""
-    given = np.array(parameters, dtype=np.float64)
-    if given.shape != (family.size,):
+    """Check the number of parameters and that they are finite; return them as a new array."""
+    array = np.array(parameters, dtype=np.float64)
+    if array.shape != (family.size,):
         raise ShapeError(
             f"{name} must hold the {family.size} parameters of {type(family).__name__}, but has shape"
-            f" {given.shape}: give float64[{family.size}]."
+            f" {array.shape}: give float64[{family.size}]."
         )
-    bad = np.flatnonzero(~np.isfinite(given))
+    bad = np.flatnonzero(~np.isfinite(array))
     if len(bad):
-        raise InvalidArgumentError(f"{name}[{bad[0]}] is {given[bad[0]]}, but parameters must be finite.")
-    return given
+        raise InvalidArgumentError(f"{name}[{bad[0]}] is {array[bad[0]]}, but parameters must be finite.")
+    return array
 
 
 def checked_shares(shares: ArrayLike, count: int) -> Vector:
-    """Shares as an array, after a check that they weigh ``count`` samples."""
+    """Check that shares weigh ``count`` samples, and return them as an array."""
     if count == 0:
         raise InvalidArgumentError("there are no samples to fit to: give at least one.")
-    given = np.asarray(shares, dtype=np.float64)
-    if given.shape != (count,):
+    array = np.asarray(shares, dtype=np.float64)
+    if array.shape != (count,):
         raise ShapeError(
-            f"shares must have one entry for each of the {count} samples, but have shape {given.shape}."
+            f"shares must have one entry for each of the {count} samples, but have shape {array.shape}."
         )
-    if not (given >= 0).all() or abs(given.sum() - 1.0) > SHARE_ERROR:
+    if not (array >= 0).all() or abs(array.sum() - 1.0) > SHARE_ERROR:
         raise InvalidArgumentError(
-            f"shares must be zero or more and sum to one, but the smallest is {given.min():g} and the sum"
-            f" {given.sum():g}: divide nonnegative weights by their sum."
+            f"shares must be zero or more and sum to one, but the smallest is {array.min():g} and the"
+            f" sum {array.sum():g}: divide nonnegative weights by their sum."
         )
-    return given
+    return array
 
 
 def selected(samples: Any, members: Int64s) -> Any:
-    """Some samples of a batch: an array of an array, else a list."""
+    """Return some samples of a batch: an array if it is one, else a list."""
     if isinstance(samples, np.ndarray):
         return samples[members]
     return [samples[member] for member in members.tolist()]

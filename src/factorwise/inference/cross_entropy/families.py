@@ -1,8 +1,8 @@
 """Families with a closed form: independent bits, independent labels, independent normal numbers.
 
-The parameters are those that the textbook smooths: probabilities, means and standard deviations. Their best
-fit is then the frequency, mean or deviation among the samples, weighted by their shares. A probability may be
-0 or 1: what it rules out is never drawn and has log-probability -inf.
+The parameters are probabilities, means and standard deviations. Their best fit is the frequency, mean or
+deviation among the samples, weighted by their shares. A probability may be 0 or 1: the outcome that it rules
+out is never drawn and has log-probability -inf.
 """
 
 from __future__ import annotations
@@ -59,23 +59,23 @@ class Bernoulli(ClosedFormFamily[Int64s]):
         return (draws < ones).astype(np.int64)
 
     def log_prob(self, parameters: Vector, samples: Any) -> Vector:
-        """Sum of the log-probabilities of the bits: float64[count]."""
+        """Return the sum of the log-probabilities of the bits: float64[count]."""
         ones = self._checked(parameters)
         rows = self._rows(samples)
         return np.asarray(np.where(rows == 1, _log(ones), _log(1.0 - ones)).sum(axis=1))
 
     def log_prob_gradient(self, parameters: Vector, samples: Any, shares: Vector) -> Vector:
-        """Share of ones over their probability, less that of zeros over theirs: float64[bits]."""
+        """Return the gradient: the share of ones over their probability minus the same of zeros."""
         ones = self._checked(parameters)
         rows = self._rows(samples)
-        given = np.asarray(shares, dtype=np.float64)
-        seen = given @ rows
-        return _ratio(seen, ones) - _ratio(given @ (1 - rows), 1.0 - ones)
+        weights = np.asarray(shares, dtype=np.float64)
+        seen = weights @ rows
+        return _ratio(seen, ones) - _ratio(weights @ (1 - rows), 1.0 - ones)
 
     def fit(self, samples: Any, shares: Vector) -> Vector:
-        """Frequency of ones of each bit."""
+        """Return the frequency of ones of each bit."""
         rows = self._rows(samples)
-        # a sum of shares may come out a rounding error above one
+        # rounding can make a sum of shares slightly larger than one
         return np.minimum(checked_shares(shares, len(rows)) @ rows, 1.0)
 
     def _checked(self, parameters: ArrayLike) -> Vector:
@@ -131,24 +131,24 @@ class Categorical(ClosedFormFamily[Int64s]):
         draws = _generator(count, stream).random((count, len(self.cardinality)))
         labels = np.empty(draws.shape, np.int64)
         for position, block in enumerate(np.split(probabilities, self._begins()[1:])):
-            found = np.searchsorted(np.cumsum(block), draws[:, position], side="right")
-            # rounding may leave the last sum below a draw, and the last label impossible
-            labels[:, position] = np.minimum(found, np.flatnonzero(block)[-1])
+            label = np.searchsorted(np.cumsum(block), draws[:, position], side="right")
+            # rounding may leave the last sum below a draw although the last label is impossible
+            labels[:, position] = np.minimum(label, np.flatnonzero(block)[-1])
         return labels
 
     def log_prob(self, parameters: Vector, samples: Any) -> Vector:
-        """Sum of the log-probabilities of the labels: float64[count]."""
+        """Return the sum of the log-probabilities of the labels: float64[count]."""
         return np.asarray(_log(self._normalized(parameters))[self._columns(samples)].sum(axis=1))
 
     def log_prob_gradient(self, parameters: Vector, samples: Any, shares: Vector) -> Vector:
-        """Share of each label over its parameter, less what the scaling takes back: float64[size]."""
-        given = self._checked(parameters)
+        """Return the gradient: the share of each label over its parameter, corrected for the scaling."""
+        values = self._checked(parameters)
         weights = np.asarray(shares, dtype=np.float64)
-        scaling = float(weights.sum()) / self._totals(given)
-        return _ratio(self._counts(samples, weights), given) - scaling
+        scaling = float(weights.sum()) / self._totals(values)
+        return _ratio(self._counts(samples, weights), values) - scaling
 
     def fit(self, samples: Any, shares: Vector) -> Vector:
-        """Frequency of each label at its position."""
+        """Return the frequency of each label at its position."""
         return self._counts(samples, checked_shares(shares, len(samples)))
 
     def _begins(self) -> Int64s:
@@ -156,29 +156,29 @@ class Categorical(ClosedFormFamily[Int64s]):
         labels = np.array(self.cardinality, dtype=np.int64)
         return np.cumsum(labels) - labels
 
-    def _totals(self, given: Vector) -> Vector:
-        """Sum of the parameters of the position that each belongs to: float64[size]."""
-        return np.repeat(np.add.reduceat(given, self._begins()), self.cardinality)
+    def _totals(self, values: Vector) -> Vector:
+        """Return for each parameter the sum of those of its position: float64[size]."""
+        return np.repeat(np.add.reduceat(values, self._begins()), self.cardinality)
 
     def _normalized(self, parameters: ArrayLike) -> Vector:
-        given = self._checked(parameters)
-        return given / self._totals(given)
+        values = self._checked(parameters)
+        return values / self._totals(values)
 
     def _checked(self, parameters: ArrayLike) -> Vector:
-        given = checked_parameters(self, parameters, "parameters")
-        bad = np.flatnonzero(given < 0)
+        values = checked_parameters(self, parameters, "parameters")
+        bad = np.flatnonzero(values < 0)
         if len(bad):
             raise InvalidArgumentError(
-                f"parameters[{bad[0]}] is {given[bad[0]]:g}, but the parameters of Categorical are"
+                f"parameters[{bad[0]}] is {values[bad[0]]:g}, but the parameters of Categorical are"
                 " probabilities: give zero or more."
             )
-        empty = np.flatnonzero(self._totals(given) == 0)
+        empty = np.flatnonzero(self._totals(values) == 0)
         if len(empty):
             raise InvalidArgumentError(
                 f"parameters[{empty[0]}] and all others of its position are zero: give at least one"
-                " label of it a probability."
+                " label of that position a probability."
             )
-        return given
+        return values
 
     def _columns(self, samples: Any) -> Int64s:
         """Index of the parameter of each label: int64[count, positions]."""
@@ -193,7 +193,7 @@ class Categorical(ClosedFormFamily[Int64s]):
         columns = self._columns(samples)
         weights = np.repeat(shares, columns.shape[1])
         counts = np.bincount(columns.ravel(), weights, minlength=self.size)
-        return counts.astype(np.float64)  # of no samples at all it would hold whole numbers
+        return counts.astype(np.float64)  # without samples it would contain whole numbers
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class Gaussian(ClosedFormFamily[Float64s]):
     dimensions
         Length of a vector.
     floor
-        Smallest deviation that `fit` gives, for samples that agree in some number.
+        Smallest deviation that `fit` returns, for samples that are equal in some dimension.
 
     Implements: rohanimanesh2009inference, Sec. 2.2 (closed form of Eq. 2 for a Gaussian).
     """
@@ -223,7 +223,7 @@ class Gaussian(ClosedFormFamily[Float64s]):
         return 2 * self.dimensions
 
     def parameters(self, mean: ArrayLike, deviation: ArrayLike) -> Vector:
-        """Join means and deviations, each one number for all dimensions or float64[dimensions]."""
+        """Combine means and deviations, each one number for all dimensions or float64[dimensions]."""
         halves = [np.broadcast_to(np.asarray(half, float), self.dimensions) for half in (mean, deviation)]
         return np.concatenate(halves)
 
@@ -233,24 +233,24 @@ class Gaussian(ClosedFormFamily[Float64s]):
         return mean + deviation * _generator(count, stream).standard_normal((count, self.dimensions))
 
     def log_prob(self, parameters: Vector, samples: Any) -> Vector:
-        """Sum of the log-densities of the numbers: float64[count]."""
+        """Return the sum of the log-densities of the numbers: float64[count]."""
         mean, deviation = self._checked(parameters)
         distance = (self._rows(samples) - mean) / deviation
         return np.asarray(-(0.5 * distance**2 + np.log(deviation) + HALF_LOG_TWO_PI).sum(axis=1))
 
     def log_prob_gradient(self, parameters: Vector, samples: Any, shares: Vector) -> Vector:
-        """Gradient in the means, then in the deviations: float64[2 * dimensions]."""
+        """Return the gradient in the means, then in the deviations: float64[2 * dimensions]."""
         mean, deviation = self._checked(parameters)
         distance = (self._rows(samples) - mean) / deviation
-        given = np.asarray(shares, dtype=np.float64)
-        return np.concatenate([given @ distance / deviation, given @ (distance**2 - 1.0) / deviation])
+        weights = np.asarray(shares, dtype=np.float64)
+        return np.concatenate([weights @ distance / deviation, weights @ (distance**2 - 1.0) / deviation])
 
     def fit(self, samples: Any, shares: Vector) -> Vector:
-        """Mean and deviation of each number; a deviation is at least ``floor``."""
+        """Return the mean and deviation of each number; a deviation is at least ``floor``."""
         rows = self._rows(samples)
-        given = checked_shares(shares, len(rows))
-        mean = given @ rows
-        deviation = np.sqrt(given @ (rows - mean) ** 2)
+        weights = checked_shares(shares, len(rows))
+        mean = weights @ rows
+        deviation = np.sqrt(weights @ (rows - mean) ** 2)
         return np.concatenate([mean, np.maximum(deviation, self.floor)])
 
     def _checked(self, parameters: ArrayLike) -> tuple[Vector, Vector]:
@@ -284,12 +284,12 @@ def _table(samples: Any, width: int, name: str) -> NDArray[Any]:
 
 
 def _log(probabilities: Vector) -> Vector:
-    """Log that is -inf at zero without a warning."""
+    """Return the logarithm, which is -inf at zero, without a warning."""
     with np.errstate(divide="ignore"):
         return np.log(probabilities)
 
 
 def _ratio(seen: Vector, probabilities: Vector) -> Vector:
-    """Quotient that is zero where nothing was seen, and inf where something impossible was."""
+    """Divide; zero counts give zero, and impossible outcomes that occurred give inf."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(seen == 0, 0.0, seen / probabilities)

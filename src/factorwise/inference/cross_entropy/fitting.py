@@ -1,4 +1,4 @@
-"""Fitting the parameters of a family to its elite samples: in closed form, or by L-BFGS with a ridge."""
+"""Fit the parameters of a family to its elite samples: in closed form, or by L-BFGS with a ridge."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from factorwise.validation import check_count
 Around = Literal["zero", "previous"]
 """Where a ridge pulls the parameters of a family to: to zero, or to those of the round before."""
 
-RIDGE = 1e-3  # lets the odds that one parameter learns reach about 200 to 1
+RIDGE = 1e-3  # allows odds of about 200 to 1 from a single parameter
 STEPS = 500
 GRADIENT = 1e-6  # of the log-probability of an average elite sample
-IMPROVEMENT = 1e-12  # relative; below it rounding decides
-SLOPE = 1e-2  # gradient, relative to the loss, that is worth a warning
+IMPROVEMENT = 1e-12  # relative; smaller improvements are rounding
+SLOPE = 1e-2  # relative gradient above which a warning is given
 
 
 def fit(
@@ -40,9 +40,10 @@ def fit(
     ridge: ArrayLike = RIDGE,
     around: Around = "zero",
 ) -> Vector:
-    """Parameters under which the samples are most likely: in closed form where the family has one.
+    """Return the parameters under which the samples are most likely.
 
-    Otherwise `maximize` finds them. A closed form knows neither the previous parameters nor the ridge.
+    Families with a closed form use it, without the previous parameters and the ridge. `maximize` fits all
+    others.
     """
     if not isinstance(family, ClosedFormFamily):
         return maximize(family, samples, shares, previous, ridge=ridge, around=around)
@@ -59,14 +60,14 @@ def maximize(
     around: Around = "zero",
     steps: int = STEPS,
 ) -> Vector:
-    r"""Parameters under which the samples are most likely, by L-BFGS from the previous ones.
+    r"""Return the parameters under which the samples are most likely, by L-BFGS from the previous ones.
 
     .. math:: \arg\max_\lambda \sum_k s_k \log J(Y_k; \lambda)
               - \tfrac12 \sum_i r_i (\lambda_i - c_i)^2
 
     with :math:`s` = ``shares``, :math:`r` = ``ridge``, and the center :math:`c` zero or ``previous``. Without
-    the ridge the maximum can lie at infinity: where a feature sets all elite samples apart from the rest,
-    more of its weight is always better.
+    the ridge the maximum can lie at infinity: if a feature separates all elite samples from the rest, a
+    larger weight is always better.
 
     samples
         Elite samples, an array or a sequence.
@@ -75,7 +76,7 @@ def maximize(
     ridge
         Zero or more; one number, or float64[size] for the parameters one by one.
     steps
-        Most iterations of L-BFGS.
+        Largest number of iterations of L-BFGS.
 
     Implements: rohanimanesh2009inference, Eq. 2, with a ridge.
     """
@@ -104,11 +105,11 @@ def climb(
     steps: int = STEPS,
     quiet: bool = False,
 ) -> Vector:
-    """Maximize a log-likelihood, given with its gradient, less a ridge around a center, by L-BFGS.
+    """Maximize a log-likelihood, given with its gradient, minus a ridge around a center, by L-BFGS.
 
     steps, quiet
-        Most iterations; a `ConvergenceWarning` says when they were too few, unless it shall be quiet because
-        the caller goes on from there.
+        Largest number of iterations; a `ConvergenceWarning` says if they were too few, unless ``quiet`` is
+        set because the caller continues from there.
     """
 
     def loss(parameters: Vector) -> tuple[float, Vector]:
@@ -116,37 +117,38 @@ def climb(
         value, gradient = likelihood(parameters)
         return 0.5 * float(ridge @ offset**2) - value, ridge * offset - gradient
 
-    from scipy.optimize import minimize  # here, so that sampling does not load SciPy
+    from scipy.optimize import minimize  # imported here, so that sampling does not load SciPy
 
     options = {"maxiter": steps, "gtol": GRADIENT, "ftol": IMPROVEMENT}
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    optimum = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
     if not quiet:
-        _warn_of_a_slope(found)
-    return np.asarray(found.x, dtype=np.float64)
+        _warn_of_a_slope(optimum)
+    return np.asarray(optimum.x, dtype=np.float64)
 
 
-def _warn_of_a_slope(found: Any) -> None:
-    """Warn when the search ended on a slope, whatever it says of itself."""
-    slope = float(np.abs(found.jac).max(initial=0.0))
-    if slope <= SLOPE * max(1.0, abs(float(found.fun))):
+def _warn_of_a_slope(optimum: Any) -> None:
+    """Warn if the search ended on a slope, whatever its own message says."""
+    slope = float(np.abs(optimum.jac).max(initial=0.0))
+    if slope <= SLOPE * max(1.0, abs(float(optimum.fun))):
         return
     warnings.warn(
-        f"L-BFGS ended after {found.nit} steps with a gradient of {slope:.2g} ({found.message}): give more"
-        " steps or a larger ridge, and compare log_prob_gradient with differences of log_prob.",
+        f"L-BFGS ended after {optimum.nit} steps with a gradient of {slope:.2g} ({optimum.message}):"
+        " allow more steps or use a larger ridge, and compare log_prob_gradient with differences of"
+        " log_prob.",
         ConvergenceWarning,
         stacklevel=3,
     )
 
 
 def _checked_ridge(ridge: ArrayLike, size: int) -> Vector:
-    given = np.asarray(ridge, dtype=np.float64)
-    if given.shape not in ((), (size,)):
+    array = np.asarray(ridge, dtype=np.float64)
+    if array.shape not in ((), (size,)):
         raise ShapeError(
-            f"ridge must be one number or one for each of the {size} parameters, but has shape {given.shape}."
+            f"ridge must be one number or one for each of the {size} parameters, but has shape {array.shape}."
         )
-    if not (np.isfinite(given) & (given >= 0)).all():
+    if not (np.isfinite(array) & (array >= 0)).all():
         raise InvalidArgumentError(f"ridge must be zero or more and finite, but {ridge!r} was given.")
-    return np.broadcast_to(given, size)
+    return np.broadcast_to(array, size)
 
 
 def _log_prob(family: Family[Any], parameters: Vector, samples: Any, numbers: Int64s) -> Vector:
@@ -159,9 +161,10 @@ def _log_prob(family: Family[Any], parameters: Vector, samples: Any, numbers: In
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise InvalidArgumentError(
-            f"log_prob of {type(family).__name__} is {values[bad[0]]} for elite sample {numbers[bad[0]]} at"
-            f" parameters {parameters}: it must be finite there. Raise the ridge if they are far out, or"
-            " choose parameters that may be any real numbers (logs of odds or of deviations)."
+            f"log_prob of {type(family).__name__} is {values[bad[0]]} for elite sample"
+            f" {numbers[bad[0]]} at parameters {parameters}: it must be finite there. Raise the ridge"
+            " if the parameters are very large, or use parameters that may be any real numbers (logs"
+            " of odds or of deviations)."
         )
     return values
 

@@ -1,7 +1,7 @@
 """The cross-entropy method: draw, keep the best, fit the distribution to them, draw again.
 
-Read top to bottom: the elite, one update, the loop. The performance is maximized; that of an infeasible
-sample is -inf. For the method at large, and its other use, rare events, see deboer2005tutorial.
+The performance is maximized; that of an infeasible sample is -inf. For a tutorial on the method, which can
+also estimate rare events, see deboer2005tutorial.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from factorwise.types import Int64s
 from factorwise.validation import check_count, check_number
 
 PROGRESS_AFTER = 2.0  # seconds: short runs show no bar
-ROUNDING = 1e-12  # so that 7 % of 100 samples are 7, though 0.07 * 100 is a little more in floating point
+ROUNDING = 1e-12  # so that 7 % of 100 samples are 7, although 0.07 * 100 is slightly larger in floating point
 
 Sample = TypeVar("Sample")
 
@@ -32,9 +32,9 @@ class Elite(NamedTuple):
     """The samples to learn from.
 
     threshold
-        Performance that a sample needs to be among them.
+        Performance that a sample needs to belong to the elite.
     members : int64[elite]
-        Which samples they are, in their order.
+        Numbers of the samples, ascending.
     shares : float64[elite]
         Their weights in the fit: equal, summing to one.
     """
@@ -45,7 +45,7 @@ class Elite(NamedTuple):
 
 
 def elite_of(values: ArrayLike, share: float) -> Elite:
-    """Choose the best ``share`` of the samples by their performance, and all that tie with the worst of them.
+    """Choose the best ``share`` of the samples by performance, and all that tie with the worst of them.
 
     values : float64[count]
         Performance of each sample; -inf marks an infeasible one, which is chosen only when all are.
@@ -53,23 +53,23 @@ def elite_of(values: ArrayLike, share: float) -> Elite:
     Implements: rohanimanesh2009inference, Alg. 2, lines 6 and 7, and the indicator of Eq. 2.
     """
     check_number("share", share, above=0, most=1)
-    given = _checked_values(values, None)
+    performance = _checked_values(values, None)
     # Line 7 counts ceil(rho N) in ascending order and line 8 takes what is greater: that would keep most of
-    # the samples, and none where all tie. The text says that a top portion is kept, which is counted from the
-    # best, and Eq. 2 includes the samples at the threshold.
-    rank = min(_quota(len(given), share), max(1, int(np.count_nonzero(given > -np.inf))))
-    threshold = float(np.partition(given, -rank)[-rank])
-    members = np.flatnonzero(given >= threshold)
+    # the samples, and none if all tie. The text says that a top portion is kept, so we count from the best,
+    # and Eq. 2 includes the samples at the threshold.
+    rank = min(_quota(len(performance), share), max(1, int(np.count_nonzero(performance > -np.inf))))
+    threshold = float(np.partition(performance, -rank)[-rank])
+    members = np.flatnonzero(performance >= threshold)
     return Elite(threshold, members, np.full(len(members), 1.0 / len(members)))
 
 
 def _quota(count: int, share: float) -> int:
-    """How many samples the elite must have."""
+    """Return how many samples the elite must have."""
     return max(1, math.ceil(share * count * (1.0 - ROUNDING)))
 
 
 class Update(NamedTuple):
-    """New parameters and the elite that they were learned from."""
+    """New parameters and the elite from which they were learned."""
 
     parameters: Vector
     elite: Elite
@@ -86,9 +86,11 @@ def update(
     ridge: ArrayLike = RIDGE,
     around: Around = "zero",
 ) -> Update:
-    """Fit the family to the elite of the samples, and go ``smoothing`` of the way there from ``parameters``.
+    """Fit the family to the elite, and move the parameters part of the way to the fit.
 
-    Samples that are all equally good say nothing: then the parameters stay, instead of following the noise.
+    The share of the way is ``smoothing``.
+
+    If all samples are equally good, the parameters stay, instead of following the noise.
 
     samples
         What ``family`` drew at ``parameters``, an array or a sequence.
@@ -99,9 +101,9 @@ def update(
     """
     check_number("smoothing", smoothing, above=0, most=1)
     old = checked_parameters(family, parameters, "parameters")
-    given = _checked_values(values, len(samples))
-    chosen = elite_of(given, elite)
-    if given.min() == given.max():
+    performance = _checked_values(values, len(samples))
+    chosen = elite_of(performance, elite)
+    if performance.min() == performance.max():
         return Update(old, chosen)
     best = selected(samples, chosen.members)
     fitted = fit(family, best, chosen.shares, old, ridge=ridge, around=around)
@@ -109,10 +111,10 @@ def update(
 
 
 class Trace(NamedTuple):
-    """What each iteration saw.
+    """A record of each iteration.
 
     threshold : float64[iterations]
-        Performance that a sample needed to be among the elite.
+        Performance that a sample needed to belong to the elite.
     mean : float64[iterations]
         Mean performance of the feasible samples; -inf if there were none.
     best : float64[iterations]
@@ -129,17 +131,17 @@ class CrossEntropyResult(Generic[Sample]):
     """The outcome of a search by the cross-entropy method.
 
     parameters : float64[size]
-        Of the distribution at the end.
+        The parameters of the distribution at the end.
     best, best_value
         The first of the best samples of all iterations, and its performance.
     trace
         Threshold, mean and best performance of each iteration.
     iterations, evaluations
-        Rounds made, and samples whose performance was asked for.
+        Number of iterations, and of samples whose performance was computed.
     converged
         Whether the threshold stopped rising.
     interrupted
-        Whether Ctrl-C cut the search short.
+        Whether Ctrl-C ended the search early.
     """
 
     parameters: Vector
@@ -153,7 +155,7 @@ class CrossEntropyResult(Generic[Sample]):
 
 
 def each(function: Callable[[Any], float]) -> Callable[[Iterable[Any]], Vector]:
-    """Make the performance of a batch from that of one sample."""
+    """Turn a function of one sample into a function of a batch."""
 
     def performance(samples: Iterable[Any]) -> Vector:
         return np.array([function(sample) for sample in samples], dtype=np.float64)
@@ -177,11 +179,11 @@ def cross_entropy(
     seed: int | np.random.Generator | Stream = 0,
     progress: bool | None = None,
 ) -> CrossEntropyResult[Sample]:
-    """Search for the sample of highest performance with a distribution that learns where good ones are.
+    """Search for the sample with the highest performance, with a distribution that learns from good samples.
 
     Each iteration draws samples, keeps the best of them and moves the parameters to where these are most
-    likely. It ends when the threshold of the elite has stopped rising, or after ``iterations``. Ctrl-C ends
-    it after the last full iteration and returns what there is.
+    likely. It ends when the threshold of the elite stops rising, or after ``iterations``. Ctrl-C ends it
+    after the last complete iteration and returns the result so far.
 
     >>> from factorwise.inference.cross_entropy import Bernoulli
     >>> hidden = np.array([1, 1, 0, 1, 0, 0, 1, 0])
@@ -191,18 +193,18 @@ def cross_entropy(
     ([1, 1, 0, 1, 0, 0, 1, 0], 8.0, True)
 
     performance
-        Takes a batch as ``family.sample`` returns it and gives float64[count]; `each` makes one from a
-        function of one sample. -inf marks a sample as infeasible.
+        Function of a batch as ``family.sample`` returns it, which returns float64[count]; `each` makes one
+        from a function of one sample. -inf marks a sample as infeasible.
     start : float64[size]
         First parameters.
     samples, elite
         How many samples an iteration draws, and the share of them that it learns from.
     smoothing
-        How far the parameters go towards the fitted ones; 1 is all the way.
+        The share of the way from the parameters to the fitted ones; 1 is all the way.
     tolerance, patience
         The search has converged when the threshold has risen by no more than ``tolerance`` in ``patience``
-        iterations. These are counted once there were enough feasible samples to fill an elite: before that
-        the threshold is the worst feasible performance, which may well fall.
+        iterations. Iterations count once there are enough feasible samples to fill an elite: before that the
+        threshold is the worst feasible performance, which may decrease.
     ridge, around
         Hold the parameters of a family without closed form near zero or near the previous: see `maximize`.
     seed
@@ -225,12 +227,12 @@ def cross_entropy(
     with tqdm(total=iterations, unit="iteration", delay=PROGRESS_AFTER, disable=hidden) as bar:
         try:
             while search.iterations < iterations and search.stalled < patience:
-                # a stream of its own: what one iteration draws does not hang on how much the others drew
+                # a separate stream for each iteration, independent of how much the others drew
                 drawn = family.sample(search.parameters, samples, Stream(root, search.iterations))
                 if len(drawn) != samples:
                     raise ShapeError(
-                        f"sample of {type(family).__name__} must return the {samples} samples asked for, but"
-                        f" returned {len(drawn)}."
+                        f"sample of {type(family).__name__} must return {samples} samples, but returned"
+                        f" {len(drawn)}."
                     )
                 values = _checked_values(performance(drawn), samples)
                 learned = update(
@@ -256,7 +258,7 @@ def cross_entropy(
 
 
 class _Search:
-    """Where a search stands, and what it saw."""
+    """The state of a search, and its records."""
 
     def __init__(self, parameters: Vector, quota: int, tolerance: float) -> None:
         self.parameters = parameters
@@ -270,7 +272,7 @@ class _Search:
         self.rows: list[tuple[float, float, float]] = []
 
     def note(self, drawn: Any, values: Vector, learned: Update) -> None:
-        """Take in one iteration."""
+        """Record one iteration."""
         first = int(values.argmax())
         if self.iterations == 0 or values[first] > self.best_value:
             chosen = drawn[first]
@@ -281,7 +283,7 @@ class _Search:
         feasible = values[values > -np.inf]
         mean = float(feasible.mean()) if len(feasible) else -math.inf
         self.rows.append((threshold, mean, float(values[first])))
-        # compared with the last rise, so that many small ones are not taken for a standstill
+        # compared with the last rise, so that many small rises do not count as a standstill
         if len(feasible) >= self.quota and threshold > self.highest + self.tolerance:
             self.highest, self.stalled = threshold, 0
         elif self.highest > -math.inf:
@@ -304,20 +306,20 @@ class _Search:
 
 
 def _checked_values(values: ArrayLike, count: int | None) -> Vector:
-    """Performances as an array, after a check that there is a number or -inf for each sample."""
-    given = np.asarray(values, dtype=np.float64)
-    if given.ndim != 1 or (count is not None and len(given) != count):
+    """Check that there is a number or -inf for each sample, and return the performances as an array."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or (count is not None and len(array) != count):
         wanted = "one number for each sample" if count is None else f"one number for each of {count} samples"
         raise ShapeError(
-            f"the performance must be {wanted}, but has shape {given.shape}: if it is a function of one"
-            " sample, give each(function)."
+            f"the performance must be {wanted}, but has shape {array.shape}: if it is a function of one"
+            " sample, use each(function)."
         )
-    if len(given) == 0:
-        raise InvalidArgumentError("there are no performances to choose from: give at least one.")
-    bad = np.flatnonzero(np.isnan(given) | (given == np.inf))
+    if len(array) == 0:
+        raise InvalidArgumentError("there are no performances: give at least one.")
+    bad = np.flatnonzero(np.isnan(array) | (array == np.inf))
     if len(bad):
         raise InvalidArgumentError(
-            f"the performance of sample {bad[0]} is {given[bad[0]]}, but must be a finite number, or -inf for"
-            " an infeasible sample."
+            f"the performance of sample {bad[0]} is {array[bad[0]]}, but must be a finite number, or"
+            " -inf for an infeasible sample."
         )
-    return given
+    return array

@@ -1,10 +1,10 @@
 """Exact inference on factor graphs.
 
-`Enumeration` visits every setting and defines what is right; `Elimination` answers single questions;
-`ChainOracle` and `TreeOracle` run in time linear in the tables where no loop closes; `JunctionTree` takes
-any graph whose treewidth the memory can bear, and says what it would need otherwise. All offer
-``marginals``, ``log_partition``, ``best``, ``k_best`` and ``sample``; the ``chain_`` functions do the same
-for dense arrays of scores. `PartitionEnumeration` visits every clustering of a few items,
+`Enumeration` visits every setting and is the reference for all others; `Elimination` answers single
+questions; `ChainOracle` and `TreeOracle` run in time linear in the tables if the graph has no loops;
+`JunctionTree` takes any graph whose treewidth fits the memory, and otherwise says how much it would need. All
+offer ``marginals``, ``log_partition``, ``best``, ``k_best`` and ``sample``; the ``chain_`` functions do the
+same for dense arrays of scores. `PartitionEnumeration` visits every clustering of a few items,
 `WorldEnumeration` any list of worlds, such as `all_worlds` like a given one.
 """
 

@@ -1,12 +1,12 @@
 """Chains: forward-backward, Viterbi, the k best and exact samples, for dense arrays and for factor graphs.
 
-The functions take arrays, as a conditional random field has them: ``node_scores`` float64[T, K], one row of
-label scores per place, and ``transition_scores`` float64[K, K] for all places or float64[T - 1, K, K] for
+The functions take the arrays of a conditional random field: ``node_scores`` float64[T, K], one row of label
+scores per position, and ``transition_scores`` float64[K, K] for all positions or float64[T - 1, K, K] for
 each pair of neighbors, from the label on the left (row) to the label on the right (column). Scores are
 natural logs; ``-inf`` forbids.
 
-Sums run in the probability domain, scaled at each place; where scores reach so far that a product might
-vanish (about 230 nats), they are done again in the log domain.
+Sums run in the probability domain, scaled at each position; if scores are so large that a product might
+underflow (about 230 nats), they are repeated in the log domain.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ChainMarginals:
 
 
 def chain_marginals(node_scores: ArrayLike, transition_scores: ArrayLike) -> ChainMarginals:
-    """Return the marginals of all places and of all neighboring pairs."""
+    """Return the marginals of all positions and of all neighboring pairs."""
     node, edge = _checked(node_scores, transition_scores)
     scaled = _scaled_forward(node, edge)
     if scaled is not None:
@@ -90,7 +90,7 @@ def chain_k_best(node_scores: ArrayLike, transition_scores: ArrayLike, k: int) -
 
 
 def chain_sample(node_scores: ArrayLike, transition_scores: ArrayLike, stream: Stream, size: int) -> Int64s:
-    """Draw independent paths, int64[size, T]; one uniform number per place, last place first."""
+    """Draw independent paths, int64[size, T]; one uniform number per position, last position first."""
     check_count("size", size, 0)
     node, edge = _checked(node_scores, transition_scores)
     scaled = _scaled_forward(node, edge)
@@ -119,18 +119,18 @@ class ChainOracle:
     def marginals(self, graph: FactorGraph) -> Marginals:
         """Return node and factor marginals, the log partition function and the entropy."""
         chain = _Chain(graph)
-        found = chain_marginals(chain.node, chain.edge)
-        sizes, place = graph.cardinality.tolist(), chain.place
-        node = [found.node[place[v], : sizes[v]] for v in range(graph.n_variables)]
+        marginals = chain_marginals(chain.node, chain.edge)
+        sizes, position = graph.cardinality.tolist(), chain.place
+        node = [marginals.node[position[v], : sizes[v]] for v in range(graph.n_variables)]
         factor: list[Floats] = []
         for scope in map(graph.scope_of, range(graph.n_factors)):
             if len(scope) < 2:
                 factor.append(node[scope[0]] if scope else np.ones(()))
                 continue
-            left, right = sorted(scope, key=place.__getitem__)
-            joint = found.edge[place[left], : sizes[left], : sizes[right]]
+            left, right = sorted(scope, key=position.__getitem__)
+            joint = marginals.edge[position[left], : sizes[left], : sizes[right]]
             factor.append(joint if scope == (left, right) else joint.T)
-        return exact_marginals(graph, found.log_partition + chain.constant, node, factor)
+        return exact_marginals(graph, marginals.log_partition + chain.constant, node, factor)
 
     def best(self, graph: FactorGraph) -> Best:
         """Return a most probable setting."""
@@ -140,8 +140,8 @@ class ChainOracle:
     def k_best(self, graph: FactorGraph, k: int) -> list[Best]:
         """Return the ``k`` most probable settings, best first; fewer if fewer are possible."""
         chain = _Chain(graph)
-        found = [chain.setting(path) for path in chain_k_best(chain.node, chain.edge, k)]
-        return sorted(found, key=lambda best: -best.score)
+        settings = [chain.setting(path) for path in chain_k_best(chain.node, chain.edge, k)]
+        return sorted(settings, key=lambda best: -best.score)
 
     def sample(self, graph: FactorGraph, stream: Stream, size: int) -> Int64s:
         """Draw independent settings, int64[size, variables]."""
@@ -153,7 +153,7 @@ class _Chain:
     """A graph as dense arrays; separate paths are laid end to end, joined by tables of zeros.
 
     place
-        Place of each variable along the chain.
+        Position of each variable along the chain.
     constant
         Sum of the factors without variables.
     """
@@ -168,14 +168,14 @@ class _Chain:
             self.node[self.place[variable], :size] = 0.0
         constant = 0.0
         for scope, table in graph.factors():
-            places = [self.place[v] for v in scope]
-            if not places:
+            positions = [self.place[v] for v in scope]
+            if not positions:
                 constant += float(table)
-            elif len(places) == 1:
-                self.node[places[0], : len(table)] += table
+            elif len(positions) == 1:
+                self.node[positions[0], : len(table)] += table
             else:
-                block = table if places[0] < places[1] else table.T
-                self.edge[min(places), : block.shape[0], : block.shape[1]] += block
+                block = table if positions[0] < positions[1] else table.T
+                self.edge[min(positions), : block.shape[0], : block.shape[1]] += block
         self.constant = require_possible(constant)
 
     def setting(self, path: Best) -> Best:
@@ -185,7 +185,7 @@ class _Chain:
 
 
 def _places(graph: FactorGraph) -> list[int]:
-    """Walk along every path from its lower end; the place of each variable in what results."""
+    """Walk along every path from its lower end; return each variable's position in the result."""
     neighbors: list[dict[int, int]] = [{} for _ in range(graph.n_variables)]  # and the factor between
     for factor in range(graph.n_factors):
         scope = graph.scope_of(factor)
@@ -203,16 +203,16 @@ def _places(graph: FactorGraph) -> list[int]:
                 f"the graph is not a chain: variable {variable} has {len(known)} neighbors,"
                 f" {', '.join(map(str, known))}. Use TreeOracle() for trees, JunctionTree() for loops."
             )
-    place = [-1] * graph.n_variables
+    position = [-1] * graph.n_variables
     count = 0
     for end in range(graph.n_variables):
-        here = end if len(neighbors[end]) < 2 and place[end] < 0 else -1
+        here = end if len(neighbors[end]) < 2 and position[end] < 0 else -1
         while here >= 0:
-            place[here] = count
+            position[here] = count
             count += 1
-            here = next((v for v in neighbors[here] if place[v] < 0), -1)
+            here = next((v for v in neighbors[here] if position[v] < 0), -1)
     if count < graph.n_variables:
-        start = place.index(-1)
+        start = position.index(-1)
         loop = [start, next(iter(neighbors[start]))]
         while loop[-1] != start:
             loop.append(next(v for v in neighbors[loop[-1]] if v != loop[-2]))
@@ -221,11 +221,11 @@ def _places(graph: FactorGraph) -> list[int]:
             f"the graph is not a chain: factor {factor} over variables {graph.scope_of(factor)} closes the"
             f" loop {' - '.join(map(str, loop))}. Use JunctionTree(), which takes loops."
         )
-    return place
+    return position
 
 
 def _checked(node_scores: ArrayLike, transition_scores: ArrayLike) -> tuple[Floats, Floats]:
-    """Return both as contiguous arrays, transitions with an axis for the place."""
+    """Return both as contiguous arrays, transitions with an axis for the position."""
     node = np.ascontiguousarray(node_scores, dtype=np.float64)
     edge = np.ascontiguousarray(transition_scores, dtype=np.float64)
     if node.ndim != 2 or 0 in node.shape:
@@ -241,13 +241,13 @@ def _checked(node_scores: ArrayLike, transition_scores: ArrayLike) -> tuple[Floa
         )
     for name, scores in (("node_scores", node), ("transition_scores", edge)):
         if not bool((scores < np.inf).all()):
-            raise InvalidArgumentError(f"{name} holds +inf or NaN: a score is finite, or -inf to forbid.")
+            raise InvalidArgumentError(f"{name} holds +inf or NaN: scores must be finite, or -inf to forbid.")
     tables = edge.reshape(-1, labels, labels)
     return node, tables if length > 1 else tables[:0]
 
 
 def _scaled_forward(node: Floats, edge: Floats) -> tuple[Floats, Floats, Floats, float] | None:
-    """Return node and edge weights, ``alpha`` and log Z, or None where the probability domain is not safe."""
+    """Return node and edge weights, ``alpha`` and log Z, or None if the probability domain is unsafe."""
     node_peak = node.max(axis=1, keepdims=True)
     edge_peak = edge.max(axis=(1, 2), keepdims=True)
     require_possible(min(float(node_peak.min()), float(edge_peak.min(initial=0.0))))
@@ -266,7 +266,7 @@ def _scaled_forward(node: Floats, edge: Floats) -> tuple[Floats, Floats, Floats,
 
 
 def _log_forward(node: Floats, edge: Floats) -> tuple[Floats, float]:
-    """Return the log of ``alpha``, each row less its largest, and log Z."""
+    """Return the log of ``alpha``, each row minus its largest entry, and log Z."""
     alpha, shift = np.empty_like(node), np.empty(len(node))
     status = chains.forward_log(node, edge, np.empty(node.shape[1]), alpha, shift)
     require_possible(-np.inf if status == chains.IMPOSSIBLE else 0.0)
@@ -279,6 +279,6 @@ def _softmax(scores: Floats, axes: tuple[int, ...]) -> Floats:
 
 
 def _path_score(node: Floats, edge: Floats, path: Int64s) -> float:
-    places = np.arange(len(path) - 1) if len(edge) > 1 else np.zeros(len(path) - 1, dtype=np.int64)
-    between = edge[places, path[:-1], path[1:]].sum()
+    tables = np.arange(len(path) - 1) if len(edge) > 1 else np.zeros(len(path) - 1, dtype=np.int64)
+    between = edge[tables, path[:-1], path[1:]].sum()
     return float(node[np.arange(len(path)), path].sum() + between)

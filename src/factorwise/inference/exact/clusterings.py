@@ -1,4 +1,4 @@
-"""Every clustering of a few items: the yardstick of all samplers over partitions."""
+"""Every clustering of a few items: the reference for all samplers over partitions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def all_partitions(n_items: int, n_types: int = 1) -> list[Partition]:
 
 
 def _growing(n_items: int) -> Iterator[list[int]]:
-    """Yield label lists in which each new label is one more than the largest so far: each grouping once."""
+    """Yield label lists in which each new label is one more than the largest so far: each clustering once."""
 
     def extend(labels: list[int], used: int) -> Iterator[list[int]]:
         if len(labels) == n_items:

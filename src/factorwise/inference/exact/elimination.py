@@ -1,11 +1,11 @@
 """Variable elimination, and what the methods built on it share.
 
-Read top to bottom: the order in which variables go, the inward pass along it, the two outward passes
-that read a setting off it (a best one, a random one), the ranking of the next best ones, the method.
+The file has the order in which variables are eliminated, the inward pass along it, the two outward passes
+that read a setting from it (a best one, a random one), the ranking of the next best ones, and the method.
 
-Each variable has a bucket: the product of everything that mentions it when its turn comes, over itself
-and its neighbors at that moment. Summing it out leaves the message to the bucket of the neighbor that
-goes next. The buckets with these messages are a junction tree, one clique per variable.
+Each variable has a bucket: the product of all factors and messages that mention it when its turn comes, over
+itself and its neighbors at that moment. Summing it out leaves the message to the bucket of the neighbor that
+is eliminated next. The buckets with these messages are a junction tree, one clique per variable.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ Solve: TypeAlias = "Callable[[Floats], tuple[Int64s, Floats]]"
 
 @dataclass(frozen=True, slots=True)
 class EliminationOrder:
-    """Which variable goes when, and what it is connected to at that moment.
+    """The order in which variables are eliminated, and their neighbors at that moment.
 
     cliques
-        One tuple per variable in the order they go: the variable, then those of its neighbors that are
-        still there, in the order they will go.
+        One tuple per variable in elimination order: the variable, then those of its neighbors that remain, in
+        elimination order.
     entries
         Size of the table of each clique.
     """
@@ -49,12 +49,12 @@ class EliminationOrder:
 
     @property
     def treewidth(self) -> int:
-        """Size of the largest clique less one: an upper bound of the treewidth, good if the order is."""
+        """Size of the largest clique minus one: an upper bound of the treewidth."""
         return max((len(clique) for clique in self.cliques), default=1) - 1
 
     @property
     def largest(self) -> int:
-        """Entries of the largest table."""
+        """Number of entries of the largest table."""
         return max(self.entries, default=1)
 
     def require_memory(self, tables: int, limit: int) -> None:
@@ -76,15 +76,15 @@ def elimination_order(
     priority: Sequence[int] | None = None,
     weighted: bool = False,
 ) -> EliminationOrder:
-    """Choose an order by min-fill: next goes the variable whose going connects the fewest pairs anew.
+    """Choose an order by min-fill: next is the variable whose elimination connects the fewest new pairs.
 
-    Among equals goes the one that lost a neighbor last (on grids this halves the tables), then the lowest
-    number. Variables with a single label are constants and take no part.
+    Ties go to the variable that lost a neighbor last (on grids this halves the tables), then to the lowest
+    number. Variables with a single label are constants and are left out.
 
     last
         Variables to keep to the end, as one clique.
     priority
-        A number for each variable that decides in place of its own among equals, the lowest first.
+        A number for each variable that breaks ties instead of its own number, the lowest first.
     weighted
         Count a new pair by the number of its joint labels, not as one.
     """
@@ -115,32 +115,32 @@ def elimination_order(
         entry = heapq.heappop(queue)
         _, missing, _, _, v = entry
         if v in gone or entry != rank[v]:
-            continue  # an entry that a later one replaced
+            continue  # an entry that was replaced later
         neighbors = gone[v] = adjacent.pop(v)
         for w in neighbors:
             adjacent[w] |= neighbors
             adjacent[w] -= {v, w}
-        # New pairs among the neighbors change what is missing around those who know both.
+        # New pairs among the neighbors change the fill of variables that neighbor both.
         for w in neighbors.union(*(adjacent[w] for w in neighbors)) if missing else neighbors:
             age = -len(gone) if w in neighbors else rank[w][2]
             renewed = (w in held, fill(w), age, prefer[w], w)
             if renewed != rank[w]:
                 rank[w] = renewed
                 heapq.heappush(queue, renewed)
-    position = {v: place for place, v in enumerate(gone)}
+    position = {v: index for index, v in enumerate(gone)}
     cliques = tuple((v, *sorted(neighbors, key=position.__getitem__)) for v, neighbors in gone.items())
     return EliminationOrder(cliques, tuple(math.prod(sizes[v] for v in clique) for clique in cliques))
 
 
 class Buckets(NamedTuple):
-    """What the inward pass leaves behind.
+    """The result of the inward pass.
 
     buckets
-        One factor per clique of the order, the variable that goes first on axis 0.
+        One factor per clique of the order, with the variable that is eliminated first on axis 0.
     messages
         Each bucket with its variable summed (or maximized) out.
     total
-        What remains when all variables are gone: log Z, or the best score.
+        What remains when all variables are eliminated: log Z, or the best score.
     """
 
     buckets: tuple[Factor, ...]
@@ -151,11 +151,11 @@ class Buckets(NamedTuple):
 def graph_factors(graph: FactorGraph) -> list[Factor]:
     """Return the factors of a graph without its single-label variables."""
     sizes = graph.cardinality.tolist()
-    found = []
+    factors = []
     for scope, table in graph.factors():
         rest = tuple(v for v in scope if sizes[v] > 1)
-        found.append(Factor(rest, table.reshape([sizes[v] for v in rest])))
-    return found
+        factors.append(Factor(rest, table.reshape([sizes[v] for v in rest])))
+    return factors
 
 
 def label_factors(graph: FactorGraph, scores: Floats | None = None) -> list[Factor]:
@@ -180,7 +180,7 @@ def label_starts(graph: FactorGraph) -> list[int]:
 
 def collect(factors: Iterable[Factor], order: EliminationOrder, out: SumOut) -> Buckets:
     """Eliminate all variables by ``out``: `Factor.sum_out` for log Z, `Factor.max_out` for the best."""
-    position = {clique[0]: place for place, clique in enumerate(order.cliques)}
+    position = {clique[0]: index for index, clique in enumerate(order.cliques)}
     waiting: list[list[Factor]] = [[] for _ in (*order.cliques, None)]
 
     def send(factor: Factor) -> None:
@@ -189,8 +189,8 @@ def collect(factors: Iterable[Factor], order: EliminationOrder, out: SumOut) -> 
     for factor in factors:
         send(factor)
     buckets, messages = [], []
-    for place, clique in enumerate(order.cliques):
-        bucket = product(waiting[place], clique)
+    for index, clique in enumerate(order.cliques):
+        bucket = product(waiting[index], clique)
         message = out(bucket, clique[0])
         send(message)
         buckets.append(bucket)
@@ -199,25 +199,28 @@ def collect(factors: Iterable[Factor], order: EliminationOrder, out: SumOut) -> 
 
 
 def decode(graph: FactorGraph, buckets: Iterable[Factor]) -> Int64s:
-    """Read a best setting off the buckets of a max-elimination, which come last first."""
+    """Read a best setting from the buckets of a max-elimination, which are in reverse order."""
     values = np.zeros(graph.n_variables, dtype=np.int64)
     for bucket in buckets:
-        variable, *others = bucket.scope
-        values[variable] = bucket.table[(slice(None), *values[others])].argmax()
+        variable, *rest = bucket.scope
+        values[variable] = bucket.table[(slice(None), *values[rest])].argmax()
     return values
 
 
 def draw(graph: FactorGraph, buckets: Iterable[Factor], stream: Stream, size: int) -> Int64s:
-    """Draw settings off the buckets of a sum-elimination, which come last first; int64[size, variables]."""
+    """Draw settings from the buckets of a sum-elimination, which are in reverse order.
+
+    Int64[size, variables].
+    """
     check_count("size", size, 0)
     values = np.zeros((size, graph.n_variables), dtype=np.int64)
     uniform = np.empty(size)
     for bucket in buckets:
-        variable, *others = bucket.scope
-        scores = bucket.table[(slice(None), *values[:, others].T)] if others else bucket.table[:, None]
+        variable, *rest = bucket.scope
+        scores = bucket.table[(slice(None), *values[:, rest].T)] if rest else bucket.table[:, None]
         ladder = np.exp(scores - scores.max(axis=0)).cumsum(axis=0)
         fill_uniforms(stream.state, uniform)
-        # The first label whose rung lies above: never one of probability zero, whose rung equals the last.
+        # The first label whose cumulative sum is larger: never one of probability zero, which adds nothing.
         values[:, variable] = (ladder > uniform * ladder[-1]).argmax(axis=0)
     return values
 
@@ -225,8 +228,8 @@ def draw(graph: FactorGraph, buckets: Iterable[Factor], stream: Stream, size: in
 def ranked(graph: FactorGraph, solve: Solve, k: int) -> list[Best]:
     """Return the ``k`` best settings by splitting the space on max-marginals; fewer if fewer are possible.
 
-    Where the runner-up of a region differs from its best setting at some variable, the region splits
-    there: the half with the runner-up's label, and the rest, which keeps the best. So two solutions of
+    If the second best setting of a region differs from its best one at some variable, the region splits
+    there: one part with the label of the second best, and the rest, which keeps the best. So two solutions of
     a restricted problem give one more setting, however many variables there are.
 
     solve
@@ -250,31 +253,31 @@ def ranked(graph: FactorGraph, solve: Solve, k: int) -> list[Best]:
 
     free = np.zeros(starts[-1])
     values, peaks = solve(free)
-    found = [values]
+    settings = [values]
     add(values, peaks, free)
-    while regions and len(found) < k:
+    while regions and len(settings) < k:
         _, _, label, values, scores = heapq.heappop(regions)
         inside, outside = scores.copy(), scores.copy()
         inside[starts[owner[label]] : starts[owner[label] + 1]] = -np.inf
         inside[label] = scores[label]
         outside[label] = -np.inf
         runner_up, inner_peaks = solve(inside)
-        found.append(runner_up)
+        settings.append(runner_up)
         add(runner_up, inner_peaks, inside)
         add(values, solve(outside)[1], outside)
-    bests = [Best(setting, graph.score(setting)) for setting in found]
+    bests = [Best(setting, graph.score(setting)) for setting in settings]
     return sorted(bests, key=lambda best: -best.score)
 
 
 def exact_marginals(
     graph: FactorGraph, log_partition: float, node: Sequence[Floats], factor: Sequence[Floats]
 ) -> Marginals:
-    """Complete marginals by the entropy, log Z less the mean score."""
+    """Return marginals with the entropy, which is log Z minus the mean score."""
     sizes = np.array([np.size(p) for p in factor], dtype=np.int64)
     flat = np.concatenate([np.zeros(0), *(np.ravel(p) for p in factor)])
     entries = np.arange(len(flat)) + np.repeat(graph.table_start - np.cumsum(sizes) + sizes, sizes)
     mean = expectation(flat, graph.tables[entries])
-    # Rounding may push the entropy of a certain outcome below zero.
+    # Rounding may make the entropy of a certain outcome negative.
     return Marginals(log_partition, tuple(node), tuple(factor), max(0.0, log_partition - mean))
 
 
@@ -357,15 +360,15 @@ class Elimination(WithinMemory):
         self, graph: FactorGraph, query: Sequence[int], out: SumOut, scores: Floats | None = None
     ) -> Factor:
         """Eliminate everything but ``query``."""
-        asked = set(query)
-        if len(asked) != len(query) or not asked <= set(range(graph.n_variables)):
+        queried = set(query)
+        if len(queried) != len(query) or not queried <= set(range(graph.n_variables)):
             raise InvalidArgumentError(
                 f"query must name different variables from 0 to {graph.n_variables - 1}, but"
                 f" {tuple(query)} was given."
             )
         order = elimination_order(graph, query)
         order.require_memory(1, self.memory_limit)
-        going = len(order.cliques) - sum(v in asked for v in (clique[0] for clique in order.cliques))
+        going = len(order.cliques) - sum(v in queried for v in (clique[0] for clique in order.cliques))
         kept = EliminationOrder(order.cliques[:going], order.entries[:going])
         factors = [*graph_factors(graph), *label_factors(graph, scores)]
         rest = _eliminated_in(factors, kept, out)

@@ -1,8 +1,4 @@
-"""Brute force over all settings of a factor graph, against which every other method is tested.
-
-A setting is one row of labels, one per variable; settings are numbered in C order, the last variable
-changing fastest.
-"""
+"""Brute force over all settings of a factor graph: the reference for all other methods."""
 
 from __future__ import annotations
 
@@ -92,7 +88,7 @@ class Enumeration:
         check_count("size", size, 0)
         ladder = np.cumsum(self.distribution(graph))
         uniform = np.array([stream.uniform() for _ in range(size)])
-        # A uniform number below 1 times the last rung stays below it, rounding included.
+        # A uniform number below 1 times the total stays below it, despite rounding.
         drawn = np.searchsorted(ladder, uniform * ladder[-1], side="right")
         rows = [_setting(graph, int(number)) for number in drawn]
         return np.array(rows, dtype=np.int64).reshape(size, graph.n_variables)
@@ -129,12 +125,12 @@ def _stride(graph: FactorGraph, variable: int) -> int:
 
 
 def _labels(graph: FactorGraph, variable: int, count: int) -> Int64s:
-    """Label of one variable in every setting."""
+    """Return the label of one variable in every setting."""
     return np.arange(count) // _stride(graph, variable) % int(graph.cardinality[variable])
 
 
 def _entries(graph: FactorGraph, scope: Iterable[int], count: int) -> Int64s:
-    """Which entry of a table over ``scope`` every setting meets."""
+    """Return the entry of a table over ``scope`` that belongs to every setting."""
     entry = np.zeros(count, dtype=np.int64)
     for variable in scope:
         entry = entry * int(graph.cardinality[variable]) + _labels(graph, variable, count)

@@ -1,4 +1,4 @@
-"""Junction trees: all marginals of any graph whose treewidth the memory can bear.
+"""Junction trees: all marginals of any graph whose treewidth fits the memory.
 
 The inward pass is variable elimination along a good order, one clique per variable. The outward pass
 multiplies the marginal of what a clique shares with the rest by the conditional of its own variable,
@@ -70,16 +70,16 @@ class JunctionTree(WithinMemory):
         factor = [np.ones(table.shape) for _, table in graph.factors()]
         hosted: list[list[int]] = [[] for _ in cliques]
         for number in range(graph.n_factors):
-            places = [place[v] for v in graph.scope_of(number) if v in place]
-            if places:
-                hosted[min(places)].append(number)
+            positions = [place[v] for v in graph.scope_of(number) if v in place]
+            if positions:
+                hosted[min(positions)].append(number)
         for index, belief in _beliefs(inward, _conditional, np.multiply, np.sum):
             clique = cliques[index]
             node[clique[0]] = belief.reshape(len(belief), -1).sum(axis=1)
             for number in hosted[index]:
                 several = [v for v in graph.scope_of(number) if v in place]
                 rest = tuple(axis for axis, v in enumerate(clique) if v not in several)
-                # What is left has the axes of the clique's order; the factor may name them in another.
+                # The result has the axes of the clique's order; the factor may have them in another order.
                 kept = [v for v in clique if v in several]
                 joint = belief.sum(axis=rest).transpose([kept.index(v) for v in several])
                 factor[number] = joint.reshape(factor[number].shape)
@@ -143,7 +143,7 @@ def _beliefs(
 
 
 def _conditional(bucket: Floats, message: Floats) -> Floats:
-    """Probability of the clique's own variable given the others, zero where they are impossible."""
+    """Return the probability of the clique's own variable given the others; zero if they are impossible."""
     return np.asarray(np.exp(_difference(bucket, message), out=bucket))
 
 

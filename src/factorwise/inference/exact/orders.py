@@ -1,8 +1,8 @@
 """The search for a good elimination order: min-fill several times, and sweeps through the graph.
 
-Min-fill is good on most graphs and poor on some: on a grid of 20 by 20 its cliques have 30 variables, where a
-sweep along the rows needs 21. So where tables would be large, several orders are tried, and the one whose
-tables have the fewest entries is taken.
+Min-fill is good on most graphs and poor on some: on a grid of 20 by 20 its cliques have 30 variables, while a
+sweep along the rows needs 21. So if tables would be large, several orders are tried, and the one whose tables
+have the fewest entries is used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from factorwise.inference.exact.elimination import EliminationOrder, elimination_order
 from factorwise.model.grounding import FactorGraph
 
-#: Entries of all tables below which the first order is taken: they cost less than another search.
+# : If all tables together have fewer entries, the first order is used: they cost less than another search.
 SMALL = 1 << 20
 TRIES = 6
 
@@ -26,7 +26,7 @@ def search_orders(graph: FactorGraph, tries: int = TRIES) -> list[EliminationOrd
     """Return several elimination orders, those with the fewest entries in all tables first.
 
     tries
-        Times that min-fill is repeated with ties broken in another way, where tables are large.
+        How often min-fill is repeated with other tie-breaking, if tables are large.
     """
     first = elimination_order(graph)
     if sum(first.entries) <= SMALL:
@@ -35,17 +35,17 @@ def search_orders(graph: FactorGraph, tries: int = TRIES) -> list[EliminationOrd
 
 
 def order_along(graph: FactorGraph, sequence: Iterable[int]) -> EliminationOrder:
-    """Return the order that eliminates the variables as they stand in ``sequence``; others are held."""
+    """Return the order that eliminates the variables in ``sequence``; other variables are held."""
     sizes = graph.cardinality.tolist()
-    place = {v: number for number, v in enumerate(v for v in sequence if sizes[v] > 1)}
-    later: dict[int, set[int]] = {v: set() for v in place}
+    index = {v: number for number, v in enumerate(v for v in sequence if sizes[v] > 1)}
+    later: dict[int, set[int]] = {v: set() for v in index}
     for factor in range(graph.n_factors):
-        members = sorted((v for v in graph.scope_of(factor) if v in place), key=place.__getitem__)
+        members = sorted((v for v in graph.scope_of(factor) if v in index), key=index.__getitem__)
         if members:
             later[members[0]].update(members[1:])
     cliques = []
-    for v in place:
-        neighbors = sorted(later[v], key=place.__getitem__)
+    for v in index:
+        neighbors = sorted(later[v], key=index.__getitem__)
         if neighbors:
             later[neighbors[0]].update(neighbors[1:])
         cliques.append((v, *neighbors))
@@ -63,7 +63,7 @@ def _others(graph: FactorGraph, tries: int) -> Iterator[EliminationOrder]:
 
 
 def _sweep(graph: FactorGraph) -> list[int]:
-    """Return the variables from one end of the graph to the other, neighbors near each other."""
+    """Return the variables from one end of the graph to the other, with neighbors near each other."""
     pairs = [
         (v, w)
         for factor in range(graph.n_factors)

@@ -1,10 +1,10 @@
-"""The two passes over the cliques of an elimination order, in segments where memory is short.
+"""The two passes over the cliques of an elimination order, in segments if memory is short.
 
 Inward, each clique multiplies its factors and the messages of the cliques before it, and sends a message to
-the next. Outward, the tables are needed again, last clique first. Where all of them fit the memory they are
-kept. Else the order is cut into segments: inward only the messages between segments are kept, and outward the
-tables of a segment are computed again when its turn comes. That doubles the time of the inward pass, and
-leaves in memory one segment and the messages that cross a border.
+the next. Outward, the tables are needed again, last clique first. If all of them fit the memory, they are
+kept. Otherwise the order is cut into segments: inward, only the messages between segments are kept, and
+outward, the tables of a segment are computed again. That doubles the time of the inward pass, and leaves in
+memory one segment and the messages that cross a border.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Plan:
 def plan_passes(order: EliminationOrder, cardinality: Ints, limit: int) -> Plan:
     """Cut an order into the fewest segments with which both passes fit ``limit`` bytes.
 
-    The plan that needs the least memory comes back if none fits.
+    If none fits, it returns the plan that needs the least memory.
     """
     count = len(order.cliques)
     place = {clique[0]: index for index, clique in enumerate(order.cliques)}
@@ -76,7 +76,7 @@ def plan_passes(order: EliminationOrder, cardinality: Ints, limit: int) -> Plan:
 
 
 def _borders(entries: tuple[int, ...], share: int) -> tuple[int, ...]:
-    """Cut where the tables of a segment would have more than ``share`` entries."""
+    """Cut the order so that no segment has tables with more than ``share`` entries."""
     borders, held = [0], 0
     for index, size in enumerate(entries):
         if held and held + size > share:
@@ -89,7 +89,7 @@ def _borders(entries: tuple[int, ...], share: int) -> tuple[int, ...]:
 def _entries_needed(
     order: EliminationOrder, message: list[int], receiver: Ints, borders: tuple[int, ...]
 ) -> int:
-    """Count what is held at once: a segment, messages both ways, and three tables to work with."""
+    """Count the entries held at once: a segment, messages in both directions, and three working tables."""
     segment = np.repeat(np.arange(len(borders) - 1), np.diff(borders)).tolist()
     held = [0] * (len(borders) - 1)
     crossing = 0
@@ -101,14 +101,14 @@ def _entries_needed(
 
 
 class CliqueTable(NamedTuple):
-    """A clique on the way outward.
+    """A clique on the outward pass.
 
     place
         Its number in the order.
     bucket
-        Its factors times the messages to it, the variable that goes first on axis 0.
+        Its factors times the messages to it, with the variable that is eliminated first on axis 0.
     message
-        What it sent: the bucket with that variable taken out.
+        Its message: the bucket with that variable eliminated.
     """
 
     place: int
@@ -117,10 +117,10 @@ class CliqueTable(NamedTuple):
 
 
 class TreePasses:
-    """The inward pass, done, and the way back.
+    """The completed inward pass, and the outward pass.
 
     total
-        What remains when all variables are gone: log Z, or the best score.
+        What remains when all variables are eliminated: log Z, or the best score.
     """
 
     def __init__(self, plan: Plan, factors: Iterable[Factor], out: SumOut) -> None:
@@ -146,7 +146,7 @@ class TreePasses:
         self.total = require_possible(float(total.table))
 
     def outward(self) -> Iterator[CliqueTable]:
-        """Yield every clique, last first; its tables may be overwritten by who gets them."""
+        """Yield every clique, last first; the receiver may overwrite its tables."""
         borders = self.plan.borders
         for first, last in zip(reversed(borders[:-1]), reversed(borders[1:]), strict=True):
             tables = self._segment(first, last, keep=True) if last != borders[-1] else self._last
@@ -155,7 +155,7 @@ class TreePasses:
                 yield tables.pop()
 
     def _segment(self, first: int, last: int, *, keep: bool) -> list[CliqueTable]:
-        """Compute the tables of the cliques from ``first`` to ``last``; messages that leave stay."""
+        """Compute the tables of some cliques, and store the messages that leave the segment."""
         tables = []
         cliques = self.plan.order.cliques
         for index in range(first, last):

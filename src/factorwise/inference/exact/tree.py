@@ -4,8 +4,8 @@ A factor graph qualifies if it is a forest once every factor is merged into one 
 factors into pairs, duplicates into one another. Factors may have any number of variables, as long as two of
 them share at most one and no loop closes.
 
-Sums run in the probability domain, scaled at each step; where scores reach so far that a product might
-vanish (more than about 230 nats for pairs), they are done again in the log domain.
+Sums run in the probability domain, scaled at each step; if scores are so large that a product might underflow
+(more than about 230 nats for pairs), they are repeated in the log domain.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from factorwise.types import Float64s, Floats, Int64s
 from factorwise.validation import check_count
 from factorwise.variables.sparse_rows import starts_of
 
-_SMALLEST_PRODUCT = 1e-300  # products down to here keep their full precision
+_SMALLEST_PRODUCT = 1e-300  # products down to this keep their full precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class RootedForest:
         self.graph = graph
         host = np.empty(graph.n_factors, dtype=np.int64)
         touch_start, touch = graph.touching
-        mark = np.full(graph.n_variables, -1, dtype=np.int64)
-        trees.find_hosts(graph.scope_start, graph.scope, touch_start, touch, mark, host)
+        visited = np.full(graph.n_variables, -1, dtype=np.int64)
+        trees.find_hosts(graph.scope_start, graph.scope, touch_start, touch, visited, host)
         hosts = np.flatnonzero(host == np.arange(graph.n_factors))
         self.clique_of = np.where(host >= 0, np.searchsorted(hosts, host), -1)
         self.forest = _rooted(graph, hosts)
@@ -83,12 +83,12 @@ class RootedForest:
         self.constant = require_possible(float(graph.tables[constants].sum()))
 
     def log_partition(self) -> float:
-        """Log Z from the inward pass alone."""
+        """Return log Z from the inward pass alone."""
         scaled = self._inward_scaled()
         return self._inward_log(False, self._free())[2] if scaled is None else scaled[3]
 
     def marginals(self) -> Marginals:
-        """Both passes, scaled if that is safe."""
+        """Run both passes, in the probability domain if that is safe."""
         forest, joint = self.forest, np.empty_like(self.table)
         scaled = self._inward_scaled()
         if scaled is not None:
@@ -108,7 +108,7 @@ class RootedForest:
         return exact_marginals(self.graph, log_partition, nodes, self._factor_marginals(joint))
 
     def best(self) -> Int64s:
-        """Maxima inward, then labels outward."""
+        """Maximize inward, then choose labels outward."""
         return self._decoded(self._inward_log(True, self._free())[0])
 
     def solve(self, scores: Floats) -> tuple[Int64s, Floats]:
@@ -133,7 +133,7 @@ class RootedForest:
         return values
 
     def _inward_scaled(self) -> tuple[Floats, Floats, Floats, float] | None:
-        """Return weights, ``up``, messages and log Z, or None where the probability domain is not safe."""
+        """Return weights, ``up``, messages and log Z, or None if the probability domain is unsafe."""
         forest = self.forest
         arity = int(np.diff(forest.scope_start).max(initial=0))
         tiny = _SMALLEST_PRODUCT ** (1.0 / (arity + 1))  # of a table, its children and a message before it
@@ -248,7 +248,7 @@ def _places(graph: FactorGraph, clique_of: Int64s, forest: trees.Forest) -> Int6
 
 
 def _loop(start: int, end: int, above: Int64s, parent_variable: Int64s) -> list[int]:
-    """List the variables from ``start`` to ``end`` along the tree walked so far, and ``start`` again."""
+    """List the variables from ``start`` to ``end`` along the tree built so far, and ``start`` again."""
     lines = []
     for variable in (start, end):
         line = [variable]
@@ -256,7 +256,7 @@ def _loop(start: int, end: int, above: Int64s, parent_variable: Int64s) -> list[
             line.append(int(parent_variable[above[line[-1]]]))
         lines.append(line)
     meet = next(variable for variable in lines[0] if variable in lines[1])
-    here, there = (line[: line.index(meet)] for line in lines)
+    left, right = (line[: line.index(meet)] for line in lines)
     # Two branches of one clique meet in the clique, before its parent.
-    top = [] if here and there and above[here[-1]] == above[there[-1]] else [meet]
-    return [*here, *top, *reversed(there), start]
+    top = [] if left and right and above[left[-1]] == above[right[-1]] else [meet]
+    return [*left, *top, *reversed(right), start]

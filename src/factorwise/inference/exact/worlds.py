@@ -1,4 +1,4 @@
-"""Every world of a few items: the yardstick of samplers over matchings, permutations, trees and others."""
+"""Every world of a few items: the reference for samplers over matchings, permutations, trees and others."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ LIMIT = 50_000
 
 
 def all_worlds(world: TargetWorld, limit: int = LIMIT) -> list[TargetWorld]:
-    """Return every world that changes of one item at a time lead to, ``world`` first.
+    """Return every world that changes of one item at a time can reach, ``world`` first.
 
     limit
-        How many there may be.
+        The largest number of worlds.
     """
     known = {world.canonical()}
     worlds = [world.copy()]
-    for here in worlds:  # which grows
-        for diff in here.single_changes():
-            there = here.after(diff)
-            if there.canonical() not in known:
-                known.add(there.canonical())
-                worlds.append(there)
+    for current in worlds:  # the list grows
+        for diff in current.single_changes():
+            neighbor = current.after(diff)
+            if neighbor.canonical() not in known:
+                known.add(neighbor.canonical())
+                worlds.append(neighbor)
         if len(worlds) > limit:
             raise InvalidArgumentError(
-                f"there are more than {limit} worlds like {world!r}: give fewer items, or sample with MCMC."
+                f"there are more than {limit} worlds like {world!r}: use fewer items, or sample with MCMC."
             )
     return worlds
 
 
 class WorldEnumeration:
-    """The distribution of a model over all worlds there are.
+    """The distribution of a model over all worlds.
 
     model
-        Scores each of them.
+        The model that scores each of them.
     worlds
-        Each once.
+        Each world once.
     temperature
         Scores are divided by it.
     """
@@ -53,8 +53,8 @@ class WorldEnumeration:
         self.scores = np.array([model.score(world) for world in self.worlds])
         if not np.isfinite(self.scores).any():
             raise ImpossibleError(
-                "the model gives probability zero to every world: look for constraints that exclude each"
-                " other."
+                "the model gives probability zero to every world: check for constraints that"
+                " contradict each other."
             )
         self.temperature = temperature
 
@@ -71,11 +71,11 @@ class WorldEnumeration:
 
     @property
     def best(self) -> Any:
-        """A world of highest score."""
+        """A world with the highest score."""
         return self.worlds[int(self.scores.argmax())]
 
     def marginals(self) -> Float64s:
-        """Probability of each target of each item, of worlds that have them: float64[items, targets]."""
+        """Return the probability of each target of each item: float64[items, targets]."""
         first = self.worlds[0]
         result = np.zeros((len(first.values), first.n_targets))
         for world, probability in zip(self.worlds, self.probabilities, strict=True):

@@ -1,7 +1,7 @@
 """Belief propagation: sum-product for marginals, max-product for a best setting.
 
-Exact on forests; on graphs with loops a fixed point, where one is reached, is a stationary point of the Bethe
-free energy: beliefs agree with each other, but need not be the marginals of anything.
+It is exact on forests. On graphs with loops, a fixed point is a stationary point of the Bethe free energy:
+beliefs agree with each other, but need not be the marginals of any distribution.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class BeliefPropagation:
     damping
         Share of the old message in the log domain, from 0 (none) to below 1; slows oscillation.
     max_iterations
-        Sweeps after which to stop, converged or not.
+        Largest number of sweeps.
     tolerance
-        Largest change of a log-message, up to a constant, that counts as none.
+        Largest change of a log-message, up to a constant, that counts as converged.
     """
 
     schedule: Schedule = "sequential"
@@ -60,19 +60,20 @@ class BeliefPropagation:
         check_message_settings(self.schedule, self.damping, self.max_iterations, self.tolerance)
 
     def marginals(self, graph: FactorGraph) -> Marginals:
-        """Sum-product beliefs with the Bethe approximations of log Z and entropy; exact on forests.
+        """Return sum-product beliefs with the Bethe approximations of log Z and entropy; exact on forests.
 
-        A contradiction of hard zeros that messages can see raises `ImpossibleError`; on a graph with loops
-        there are contradictions they cannot see.
+        A contradiction of hard zeros that messages detect raises `ImpossibleError`; on a graph with loops
+        there are contradictions that they cannot detect.
         """
         wired = wire(graph)
         return collected(wired, *run_messages(wired, **message_settings(self)))
 
     def best(self, graph: FactorGraph) -> Best:
-        """Max-product, decoded along the graph and improved one variable at a time.
+        """Run max-product, decode along the graph and improve the setting one variable at a time.
 
-        On a forest two sequential sweeps settle every message, so the schedule is not asked and the setting
-        is a best one. Elsewhere it is a good one, with score ``-inf`` if hard zeros were not satisfied.
+        On a forest two sequential sweeps settle every message, so the schedule does not matter and the
+        setting is a best one. Elsewhere it is a good one, with score ``-inf`` if hard zeros were not
+        satisfied.
         """
         wired = wire(graph)
         work, convergence = run_messages(
@@ -93,7 +94,7 @@ def message_settings(method: Any) -> dict[str, Any]:
 
 
 def check_message_settings(schedule: str, damping: float, max_iterations: int, tolerance: float) -> None:
-    """Refuse settings no message-passing method can run with."""
+    """Refuse settings with which no message-passing method can run."""
     require(schedule in SCHEDULES, "schedule", schedule, f"one of {', '.join(map(repr, SCHEDULES))}")
     check_number("damping", damping, least=0, below=1)
     check_count("max_iterations", max_iterations)
@@ -109,10 +110,10 @@ def run_messages(
     tolerance: float,
     maximize: bool = False,
 ) -> tuple[MessageWorkspace, Convergence]:
-    """Pass messages from a start at zero; returns log-messages, their totals, and how it ended.
+    """Pass messages, which start at zero; return log-messages, their totals, and how the run ended.
 
-    Sums over pairwise tables of moderate range are taken in the probability domain. The tables alone
-    decide that, before the first message.
+    Sums over pairwise tables of moderate range are computed in the probability domain. This is decided from
+    the tables, before the first message.
     """
     work = wired.workspace()
     trace = np.zeros(max_iterations)
@@ -138,7 +139,7 @@ def run_messages(
 
 
 def collected(wired: Wired, work: MessageWorkspace, convergence: Convergence) -> Marginals:
-    """Beliefs, log Z and entropy from the messages of a run."""
+    """Return beliefs, log Z and entropy from the messages of a run."""
     wiring = wired.wiring
     labels = np.zeros(wiring.label_start[-1])
     label_beliefs(wiring.cardinality, wiring.label_start, work.totals, labels)
@@ -153,7 +154,7 @@ def collected(wired: Wired, work: MessageWorkspace, convergence: Convergence) ->
 
 
 def best_decoding(wired: Wired, work: MessageWorkspace) -> Int64s:
-    """Return the better of two settings: decoded along the graph, or variable by variable; both improved."""
+    """Decode along the graph and variable by variable; improve both settings and return the better one."""
     wiring, totals = wired.wiring, work.totals
     along = np.zeros(len(wiring.cardinality), dtype=np.int64)
     decode(wiring, work, along)
@@ -168,7 +169,7 @@ def best_decoding(wired: Wired, work: MessageWorkspace) -> Int64s:
 
 
 def score_of(graph: FactorGraph, values: Int64s) -> float:
-    """Score of a setting, added up in the order of the factors as the graph does it."""
+    """Return the score of a setting, summed in the order of the factors as the graph does it."""
     return float(
         setting_score(
             graph.cardinality, graph.scope_start, graph.scope, graph.table_start, graph.tables, values
@@ -177,7 +178,10 @@ def score_of(graph: FactorGraph, values: Int64s) -> float:
 
 
 def _domain(wired: Wired) -> Literal["log", "probability", "binary"]:
-    """Where to compute: products stay in range if log-potentials span little at each variable and table."""
+    """Return the domain in which to compute.
+
+    Products stay in range if log-potentials span little at each variable and in each table.
+    """
     wiring = wired.wiring
     only_pairs = bool((np.diff(wiring.scope_start) == 2).all())
     if not len(wired.factor) or not only_pairs or not bool((wiring.appearance == 1.0).all()):

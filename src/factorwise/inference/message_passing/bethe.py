@@ -4,8 +4,8 @@ With beliefs :math:`b_v` of variables and :math:`b_f` of factors and an appearan
 
 .. math:: H = \sum_f r_f H(b_f) + \sum_v \Bigl(1 - \sum_{f \ni v} r_f\Bigr) H(b_v).
 
-All appearances one is the Bethe entropy: the entropy itself where the factors form a forest and the beliefs
-are its marginals. A factor of one variable drops out, whatever its appearance.
+With all appearances one it is the Bethe entropy, which is the entropy itself if the factors form a forest and
+the beliefs are its marginals. A factor of one variable cancels, whatever its appearance.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def bethe_entropy(
     *,
     appearance: ArrayLike | None = None,
 ) -> float:
-    """Entropy as a weighted sum of the entropies of factors and variables.
+    """Return the weighted sum of the entropies of factors and variables.
 
     appearance : float[factors], optional
         Weight of each factor's entropy; one everywhere unless given.
@@ -48,7 +48,7 @@ def bethe_entropy(
 
 
 def expected_score(graph: FactorGraph, factor: Sequence[Floats]) -> float:
-    """Mean of the score under the factor beliefs; ``-inf`` where a forbidden setting has mass."""
+    """Return the mean score under the factor beliefs; ``-inf`` if a forbidden setting has mass."""
     sizes, joint = _flat_factors(graph, factor)
     return _mean(graph.tables[ragged(graph.table_start, sizes)], joint)
 
@@ -60,15 +60,15 @@ def bethe_free_energy(
     *,
     appearance: ArrayLike | None = None,
 ) -> float:
-    """Minus the expected score minus the Bethe entropy; its minimum is minus the approximate log Z."""
+    """Return minus the expected score minus the Bethe entropy; its minimum is minus the approximate log Z."""
     return -expected_score(graph, factor) - bethe_entropy(graph, node, factor, appearance=appearance)
 
 
 def local_inconsistency(graph: FactorGraph, node: Sequence[Floats], factor: Sequence[Floats]) -> float:
-    """How far beliefs are from being locally consistent: zero exactly on the local polytope.
+    """Return how far beliefs are from local consistency: zero exactly on the local polytope.
 
-    The largest of: a belief below zero, a total away from one, and the difference between the belief of a
-    variable and what a factor at it says.
+    It is the largest of: a belief below zero, a total different from one, and the difference between the
+    belief of a variable and that of a factor at it.
     """
     _checked(graph, node, factor)
     faults = [0.0]
@@ -86,11 +86,12 @@ def check_consistency(
     graph: FactorGraph, node: Sequence[Floats], factor: Sequence[Floats], *, tolerance: float = 1e-6
 ) -> None:
     """Raise `InvalidArgumentError` unless the beliefs are locally consistent within ``tolerance``."""
-    found = local_inconsistency(graph, node, factor)
-    if not found <= tolerance:
+    disagreement = local_inconsistency(graph, node, factor)
+    if not disagreement <= tolerance:
         raise InvalidArgumentError(
-            f"the beliefs disagree by {found:.3g}, more than the tolerance of {tolerance:.3g}: they are not"
-            " locally consistent. Run the method that made them to convergence, or give a larger tolerance."
+            f"the beliefs disagree by {disagreement:.3g}, more than the tolerance of {tolerance:.3g}:"
+            " they are not locally consistent. Run the method that computed them to convergence, or"
+            " use a larger tolerance."
         )
 
 
@@ -141,7 +142,7 @@ def _flat_factors(graph: FactorGraph, factor: Sequence[Floats]) -> tuple[Int64s,
         if np.shape(belief) != wanted:
             raise ShapeError(
                 f"the belief of factor {index} has shape {np.shape(belief)}, but its scope"
-                f" {graph.scope_of(index)} asks for {wanted}: reshape or transpose it."
+                f" {graph.scope_of(index)} requires {wanted}: reshape or transpose it."
             )
     sizes = np.array([np.size(belief) for belief in factor], dtype=np.int64)
     flat = [np.ravel(belief) for belief in factor]

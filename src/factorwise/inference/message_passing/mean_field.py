@@ -1,7 +1,7 @@
 """Mean field: independent variables, or independent blocks of them, fitted by coordinate ascent.
 
-The expected score plus the entropy of any distribution is at most log Z. Each update puts one variable or
-block at its optimum given the others, so the bound never falls from one sweep to the next.
+The expected score plus the entropy of any distribution is at most log Z. Each update sets one variable or
+block to its optimum given the others, so the bound never decreases from one sweep to the next.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from factorwise.validation import check_count, check_number
 class MeanField:
     """A lower bound on log Z from the best product distribution near the start.
 
-    The start is uniform; in a graph with hard zeros it is a possible setting that max-product finds, since a
-    uniform start would give mass to forbidden settings.
+    The start is uniform. In a graph with hard zeros it is a possible setting that max-product finds, because
+    a uniform start would give mass to forbidden settings.
 
     blocks
-        Groups of variables to keep joint tables for; a variable in none is alone. None is the same as no
-        groups: naive mean field.
+        Groups of variables with joint tables; variables in no group are independent. None means no groups:
+        naive mean field.
     max_table
         Largest number of entries of the joint table of a block.
     max_iterations
-        Sweeps after which to stop, converged or not.
+        Largest number of sweeps.
     tolerance
-        Largest change of a probability that counts as none.
+        Largest change of a probability that counts as converged.
     """
 
     blocks: Sequence[Sequence[int]] | None = None
@@ -130,7 +130,7 @@ class MeanField:
 
 
 class _BlockProduct:
-    """A product of joint tables, one per block, that is improved block by block."""
+    """A product of joint tables, one per block, which is improved block by block."""
 
     def __init__(self, wired: Wired, groups: list[tuple[int, ...]], start: Int64s | None) -> None:
         graph = wired.graph
@@ -148,7 +148,7 @@ class _BlockProduct:
                 self.factors[block].append((scope, table))
 
     def margin(self, scope: Sequence[int]) -> Floats:
-        """Joint belief of the variables in ``scope``, in that order."""
+        """Return the joint belief of the variables in ``scope``, in that order."""
         parts = [
             self._within(block, [variable for variable in scope if self.home[variable] == block])
             for block in self._blocks(scope)
@@ -160,7 +160,7 @@ class _BlockProduct:
         return joint.transpose([listed.index(variable) for variable in scope])
 
     def update(self, block: int) -> float:
-        """Put one block at its optimum given the rest; returns its largest change of a probability."""
+        """Set one block to its optimum given the rest; return the largest change of a probability."""
         group = self.groups[block]
         scores = np.zeros(self.beliefs[block].shape)
         for scope, table in self.factors[block]:
@@ -189,7 +189,7 @@ class _BlockProduct:
 
 
 def _possible_start(wired: Wired) -> Int64s | None:
-    """Return a possible setting where hard zeros ask for one, None where any start will do."""
+    """Return a possible setting if hard zeros require one, None if any start will do."""
     if not (np.isneginf(wired.wiring.unary).any() or np.isneginf(wired.wiring.tables).any()):
         return None
     work, _ = run_messages(

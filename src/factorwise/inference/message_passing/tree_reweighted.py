@@ -45,18 +45,18 @@ CHOICES = ("spanning_trees", "uniform")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeReweighted:
-    """Message passing whose converged log Z is never too small, and whose beliefs are unique.
+    """Message passing whose converged log Z is an upper bound, and whose beliefs are unique.
 
     edge_appearance
         Share of forests that contain each factor. "spanning_trees" averages maximal forests, each grown from
-        the factors used least so far. "uniform" splits the factors into as few forests as the same greedy
-        growth finds, K, and gives every factor 1 / K. Or one number per factor of the graph, above 0 and at
-        most 1, for which the bound holds if some distribution over forests has these shares; the numbers of
-        factors of fewer than two variables are not read.
+        the factors used least so far. "uniform" splits the factors into as few forests K as the same greedy
+        growth finds, and gives every factor 1 / K. Or one number per factor of the graph, above 0 and at most
+        1; the bound then holds if some distribution over forests has these shares. The numbers of factors of
+        fewer than two variables are ignored.
     forests
-        Least number of forests to average for "spanning_trees".
+        Smallest number of forests to average for "spanning_trees".
     schedule, damping, max_iterations, tolerance
-        As for `BeliefPropagation`.
+        As in `BeliefPropagation`.
     """
 
     edge_appearance: Literal["spanning_trees", "uniform"] | Sequence[float] = "spanning_trees"
@@ -86,16 +86,16 @@ class TreeReweighted:
         check_message_settings(self.schedule, self.damping, self.max_iterations, self.tolerance)
 
     def marginals(self, graph: FactorGraph) -> Marginals:
-        """Beliefs, the upper bound on log Z and the concave entropy; exact on forests.
+        """Return beliefs, the upper bound on log Z and the concave entropy; exact on forests.
 
-        The bound and the consistency of beliefs hold where ``convergence.converged``.
+        The bound and the consistency of beliefs hold if ``convergence.converged``.
         """
         wired = wire(graph)
         wired = wired.weighted(self._appearance(wired))
         return collected(wired, *run_messages(wired, **message_settings(self)))
 
     def appearance(self, graph: FactorGraph) -> Float64s:
-        """Weight of each factor's entropy, one for factors of fewer than two variables."""
+        """Return the weight of each factor's entropy, one for factors of fewer than two variables."""
         wired = wire(graph)
         weights = np.ones(graph.n_factors)
         weights[wired.factor] = self._appearance(wired)
@@ -116,10 +116,10 @@ class TreeReweighted:
 
 
 def _averaged(wired: Wired, rounds: int) -> Float64s:
-    """Share of greedy maximal forests that contain each wired factor; every factor is in one at least.
+    """Return the share of greedy maximal forests that contain each wired factor; none is zero.
 
-    The factor used least comes first in every round, so rounds beyond ``rounds`` are added while some factor
-    is in no forest yet, and there are no more of them than there are factors.
+    The least used factor comes first in every round. Rounds beyond ``rounds`` are added while some factor is
+    in no forest yet; there are at most as many as factors.
     """
     wiring = wired.wiring
     used = np.zeros(len(wired.factor), dtype=np.int64)
@@ -137,7 +137,7 @@ def _averaged(wired: Wired, rounds: int) -> Float64s:
 
 
 def _cover(wired: Wired) -> int:
-    """Number of forests that greedy growth needs to contain each wired factor once."""
+    """Return the number of forests that greedy growth needs to contain each wired factor once."""
     wiring = wired.wiring
     left = np.arange(len(wired.factor))
     parent = np.zeros(len(wiring.cardinality), dtype=np.int64)

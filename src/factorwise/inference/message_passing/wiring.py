@@ -1,7 +1,7 @@
-"""The flat arrays message passing runs on, and the way back from them to results.
+"""The flat arrays on which message passing runs, and the way back to results.
 
-Constant factors are added up, unary factors are folded into one potential per variable, and factors of two
-or more variables are wired to their edges, all in array operations over the whole graph.
+Constant factors are added, unary factors are folded into one potential per variable, and factors of two or
+more variables are wired to their edges, all with array operations over the whole graph.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Wired:
     factor : int64[wired factors]
         Number in the graph of each factor of two or more variables.
     entry_start : int64[wired factors + 1]
-        Where the joint beliefs of each wired factor begin in an array with all of them.
+        Where the joint beliefs of each wired factor begin in an array of all.
     constant
         Sum of the factors without variables.
     forest
@@ -51,7 +51,7 @@ class Wired:
         return replace(self, wiring=self.wiring._replace(appearance=appearance))
 
     def workspace(self) -> MessageWorkspace:
-        """Allocate messages of zero and what a run needs besides."""
+        """Allocate messages of zero and all other arrays of a run."""
         wiring = self.wiring
         size = int(wiring.message_start[-1])
         arity = int(np.diff(wiring.scope_start).max(initial=0))
@@ -64,19 +64,19 @@ class Wired:
         )
 
     def order(self) -> Int64s:
-        """Factors as a sequential schedule visits them.
+        """Return the factors in the order of a sequential schedule.
 
-        Breadth-first on a forest, where it makes one sweep exact; elsewhere as they stand, for a walk
-        through memory in order is several times faster.
+        The order is breadth-first on a forest, which makes one sweep exact; elsewhere it is that of the
+        factors, because a walk through memory in order is several times faster.
         """
         return self.wiring.walk if self.forest else np.arange(len(self.factor))
 
     def entries(self) -> Int64s:
-        """Position in ``tables`` of each entry of the wired factors."""
+        """Return the position in ``tables`` of each entry of the wired factors."""
         return ragged(self.wiring.table_start, np.diff(self.entry_start))
 
     def check_possible(self, variable: int) -> None:
-        """Raise `ImpossibleError` if ``variable`` names one that was left without a label."""
+        """Raise `ImpossibleError` if ``variable`` names a variable that has no possible label left."""
         if variable < 0:
             return
         start, owners = self.graph.touching
@@ -87,12 +87,15 @@ class Wired:
         )
 
     def split_labels(self, beliefs: Float64s) -> tuple[Floats, ...]:
-        """One array per variable."""
+        """Return one array per variable."""
         sizes = self.graph.cardinality
         return tuple(_pieces(beliefs, np.arange(len(sizes) + 1), sizes))
 
     def split_factors(self, beliefs: Float64s, node: tuple[Floats, ...]) -> tuple[Floats, ...]:
-        """One array per factor of the graph, shaped by its scope; unary factors share their variable's."""
+        """Return one array per factor of the graph, shaped by its scope.
+
+        Unary factors share their variable's.
+        """
         graph, wiring = self.graph, self.wiring
         pool = [
             *_pieces(beliefs, wiring.scope_start, graph.cardinality[wiring.scope]),
@@ -100,10 +103,10 @@ class Wired:
             np.ones(()),
         ]
         single = np.flatnonzero(np.diff(graph.scope_start) == 1)
-        place = np.full(graph.n_factors, len(pool) - 1)
-        place[self.factor] = np.arange(len(self.factor))
-        place[single] = len(self.factor) + graph.scope[graph.scope_start[single]]
-        return tuple(map(pool.__getitem__, place.tolist()))
+        position = np.full(graph.n_factors, len(pool) - 1)
+        position[self.factor] = np.arange(len(self.factor))
+        position[single] = len(self.factor) + graph.scope[graph.scope_start[single]]
+        return tuple(map(pool.__getitem__, position.tolist()))
 
 
 def wire(graph: FactorGraph) -> Wired:
@@ -164,13 +167,13 @@ def wire(graph: FactorGraph) -> Wired:
 
 
 def ragged(first: Int64s, sizes: Int64s) -> Int64s:
-    """Return ``first[i], ..., first[i] + sizes[i] - 1`` for each i, one after the other."""
+    """Return ``first[i], ..., first[i] + sizes[i] - 1`` for each i, concatenated."""
     offsets = starts_of(sizes)
     return np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], sizes)
 
 
 def spans(values: Float64s, offsets: Int64s) -> Float64s:
-    """Largest minus smallest value of each piece; infinite where a hard zero is among them."""
+    """Return largest minus smallest value of each piece; infinite if it contains a hard zero."""
     if len(offsets) == 1:
         return np.zeros(0)
     low = np.minimum.reduceat(values, offsets[:-1])
@@ -179,7 +182,7 @@ def spans(values: Float64s, offsets: Int64s) -> Float64s:
 
 
 def _pieces(flat: Float64s, scope_start: Int64s, sizes: Int64s) -> Iterator[Floats]:
-    """Cut ``flat`` into shaped views, a whole run of equal shapes at a time."""
+    """Cut ``flat`` into shaped views, one run of equal shapes at a time."""
     arity = np.diff(scope_start)
     begin, offset = 0, 0
     while begin < len(arity):

@@ -1,4 +1,4 @@
-"""Inference that chooses its own method: exact where that fits time and memory, else bounds and a search."""
+"""Inference that chooses its own method: exact if that fits time and memory, else bounds and a search."""
 
 from __future__ import annotations
 

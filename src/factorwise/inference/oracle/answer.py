@@ -1,4 +1,4 @@
-"""What `infer` returns: the answer, how it was found, and how sure it is."""
+"""The result of `infer`: the answer, the methods that computed it, and how certain it is."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Answer:
     """Probabilities and a best setting of a factor graph, with the methods that found them.
 
     marginals
-        Probabilities of labels and the log partition function; None if they were not asked for.
+        Probabilities of labels and the log partition function; None if they were not requested.
     best
-        A best setting; None if it was not asked for, or if no setting was met that is possible.
+        A best setting; None if it was not requested, or if no possible setting was found.
     log_partition_bounds
-        Numbers between which the log partition function lies for certain; equal if it is exact. An upper
-        bound of infinity means that none was found.
+        Certain lower and upper bounds of the log partition function; equal if it is exact. An upper bound of
+        infinity means that none was found.
     score_bound
-        A score that no setting exceeds; that of ``best`` where it is known to be optimal.
+        A score that no setting exceeds; that of ``best`` if it is known to be optimal.
     marginals_method, best_method
         The method that was chosen, in words.
 
     Notes
-        Why methods were not chosen, and what to know about the answer.
+        Why methods were not chosen, and remarks on the answer.
     seconds
         Time taken.
     """
@@ -46,14 +46,14 @@ class Answer:
 
     @property
     def exact(self) -> bool:
-        """Whether everything that was asked for is exact."""
+        """Whether everything that was requested is exact."""
         bounds = self.log_partition_bounds
         sure = bounds is None or bounds[0] == bounds[1]
         return sure and (not self.best_method or (self.best is not None and self.best.exact))
 
     @property
     def log_partition(self) -> float | None:
-        """The log partition function or its approximation; None if it was not asked for."""
+        """The log partition function or its approximation; None if it was not requested."""
         return None if self.marginals is None else self.marginals.log_partition
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Answer:
     def to_pandas(self, names: Names = None, labels: Labels = None) -> Any:
         """Return label probabilities as a ``pandas.DataFrame`` with a row for each variable and label.
 
-        The probabilities are 0 and 1 where only a best setting was asked for.
+        The probabilities are 0 and 1 if only a best setting was requested.
 
         names, labels
             Names of the variables and of the labels of each, as a ``Network`` has them; numbers by default.
@@ -70,7 +70,10 @@ class Answer:
         return marginals_frame(self._node(labels), names, labels)
 
     def to_xarray(self, names: Names = None, labels: Labels = None) -> Any:
-        """Return label probabilities as an ``xarray.DataArray`` over variables and labels; as `to_pandas`."""
+        """Return label probabilities as an ``xarray.DataArray`` over variables and labels.
+
+        See `to_pandas`.
+        """
         return marginals_array(self._node(labels), names, labels)
 
     def _node(self, labels: Labels) -> tuple[Floats, ...]:
@@ -84,7 +87,7 @@ class Answer:
         return html_table("Answer", (), [(line,) for line in self.lines()])
 
     def lines(self) -> list[str]:
-        """Say in a few lines what was found, how, and how sure it is."""
+        """Return a few lines that say what was computed, how, and how certain it is."""
         lines = []
         if self.marginals is not None and self.log_partition_bounds is not None:
             low, high = self.log_partition_bounds

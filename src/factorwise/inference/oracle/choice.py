@@ -1,4 +1,4 @@
-"""The choice of a method by what fits the time and memory that may be spent."""
+"""Choose an inference method that fits the time and memory limits."""
 
 from __future__ import annotations
 
@@ -28,18 +28,17 @@ from factorwise.validation import check_number
 Query = Literal["all", "marginals", "best"]
 QUERIES = ("all", "marginals", "best")
 
-#: Seconds per entry of the tables, measured generously, to tell beforehand whether a method fits the time.
+# : Seconds per entry of the tables, estimated generously, to predict whether a method fits the time.
 SUM_SECONDS = 1.0e-7
 MAX_SECONDS = 3.0e-8
 MESSAGE_SECONDS = 2.0e-8
-#: Factors per second of an elimination order's search; where it would take longer than the time, it is not
-#: tried.
+# : Factors per second of the search for an elimination order; if it would exceed the time, it is not : tried.
 ORDERED_FACTORS = 1_000
-#: Entries of tables that take as long as the bookkeeping of a factor.
+# : Number of table entries that take as long as the bookkeeping of a factor.
 FACTOR_ENTRIES = 1_000
-#: Entries of a table while a part of the graph is solved in the search for a best setting.
+# : Table entries while a part of the graph is solved in the search for a best setting.
 PART_ENTRIES = 1 << 16
-#: Entries of a table in mini-buckets.
+# : Table entries in mini-buckets.
 BOUND_ENTRIES = 1 << 18
 
 
@@ -54,11 +53,11 @@ def infer(
 ) -> Answer:
     """Answer a query about a factor graph by the best method that fits.
 
-    Labels that hard zeros rule out go first. Then exact inference is taken if it fits: on a forest, by a
-    junction tree, or summed over the settings of a cutset. Else marginals come from belief propagation, with
-    bounds of log Z from mean field, tree-reweighted propagation and mini-buckets; and the best setting from
-    max-product, improved by solving large parts of the graph exactly until the time is over, with a bound by
-    mini-buckets. A setting of probability zero is never returned as the best.
+    Labels that hard zeros rule out are removed first. Then exact inference is used if it fits: on a forest,
+    by a junction tree, or summed over the settings of a cutset. Otherwise marginals come from belief
+    propagation, with bounds of log Z from mean field, tree-reweighted propagation and mini-buckets, and the
+    best setting from max-product, improved by solving large parts of the graph exactly until the time is
+    over, with a bound by mini-buckets. A setting of probability zero is never returned as the best.
 
     query
         "marginals" (with log Z), "best", or "all" for both.
@@ -91,7 +90,7 @@ def infer(
 
 @dataclass(slots=True)
 class _Choice:
-    """A graph and what may be spent on it.
+    """A graph and its time and memory limits.
 
     deadline
         Value of ``time.perf_counter()`` when the time is over.
@@ -115,24 +114,24 @@ class _Choice:
 
     def add_marginals(self, answer: Answer) -> Answer:
         """Add marginals and log Z by the first method that fits."""
-        found, method = self._exact_marginals()
-        if found is not None:
-            bounds = (found.log_partition, found.log_partition)
-            return replace(answer, marginals=found, log_partition_bounds=bounds, marginals_method=method)
+        beliefs, method = self._exact_marginals()
+        if beliefs is not None:
+            bounds = (beliefs.log_partition, beliefs.log_partition)
+            return replace(answer, marginals=beliefs, log_partition_bounds=bounds, marginals_method=method)
         iterations = self._iterations()
-        found = BeliefPropagation(damping=0.1, max_iterations=iterations).marginals(self.graph)
-        if found.convergence is not None and not found.convergence.converged:
+        beliefs = BeliefPropagation(damping=0.1, max_iterations=iterations).marginals(self.graph)
+        if beliefs.convergence is not None and not beliefs.convergence.converged:
             self.notes.append(
-                f"belief propagation did not converge: messages change by {found.convergence.residual:.3g}"
-                f" after {found.convergence.iterations} sweeps."
+                "belief propagation did not converge: messages change by"
+                f" {beliefs.convergence.residual:.3g} after {beliefs.convergence.iterations} sweeps."
             )
         bounds = (self._lower_bound(), self._upper_bound(iterations))
         return replace(
-            answer, marginals=found, log_partition_bounds=bounds, marginals_method="belief propagation"
+            answer, marginals=beliefs, log_partition_bounds=bounds, marginals_method="belief propagation"
         )
 
     def add_best(self, answer: Answer) -> Answer:
-        """Add a best setting by the first method that fits; lift the lower bound of log Z to its score."""
+        """Add a best setting by the first method that fits; raise the lower bound of log Z to its score."""
         if self.forest:
             best = TreeOracle().best(self.graph)
             return replace(
@@ -147,7 +146,7 @@ class _Choice:
         score = self.graph.score(values)
         if score == -np.inf:
             self.notes.append(
-                "every setting that the search met has probability zero: give it a larger budget."
+                "every setting that the search found has probability zero: give it a larger budget."
             )
             return replace(answer, score_bound=bound, best_method=method)
         exact = score >= bound - 1e-9 * max(1.0, abs(bound))
@@ -176,12 +175,12 @@ class _Choice:
         settings = math.prod(int(self.graph.cardinality[v]) for v in cutset)
         work = sum(plan.order.entries) + FACTOR_ENTRIES * self.graph.n_factors
         if settings * SUM_SECONDS * work <= self._left():
-            found = condition_on_cutset(self.graph, cutset, plan, self.memory)
-            return found, f"conditioning on a cutset of {len(cutset)} variables"
+            conditioned = condition_on_cutset(self.graph, cutset, plan, self.memory)
+            return conditioned, f"conditioning on a cutset of {len(cutset)} variables"
         return None, ""
 
     def _fits(self, plan: Plan, seconds: float) -> bool:
-        """Whether exact inference by a plan fits the memory and, by an estimate, the time that is left."""
+        """Whether exact inference by a plan fits the memory and, by an estimate, the remaining time."""
         passes = 1.0 if len(plan.borders) == 2 else 1.5
         return plan.needed <= self.memory and passes * seconds * sum(plan.order.entries) <= self._left()
 
@@ -189,14 +188,14 @@ class _Choice:
         return self.deadline - time.perf_counter()
 
     def _iterations(self) -> int:
-        """Sweeps of message passing that take a quarter of the time that is left."""
+        """Return the number of message-passing sweeps that take a quarter of the remaining time."""
         sweep = MESSAGE_SECONDS * (len(self.graph.tables) + 10 * len(self.graph.scope))
         return int(np.clip(0.25 * self._left() / sweep, 10, 500))
 
     def _lower_bound(self) -> float:
         try:
             return MeanField(max_iterations=50).marginals(self.graph).log_partition
-        except ImpossibleError:  # it met no possible setting to start from
+        except ImpossibleError:  # it found no possible setting to start from
             return -np.inf
 
     def _upper_bound(self, iterations: int) -> float:
@@ -211,7 +210,7 @@ class _Choice:
         return float(min(bounds))
 
     def _bound_entries(self) -> int:
-        """Entries that a table of mini-buckets may have."""
+        """Return the number of entries that a table of mini-buckets may have."""
         return min(BOUND_ENTRIES, self.memory // 256)
 
     def _score_bound(self) -> float:
@@ -227,7 +226,7 @@ class _Choice:
                 oracle = BeliefPropagation(damping=damping, max_iterations=min(100, self._iterations()))
                 try:
                     starts.append(oracle.best(graph).values)
-                except ImpossibleError:  # messages met a contradiction of hard zeros on their way
+                except ImpossibleError:  # messages detected a contradiction of hard zeros
                     continue
         if self.plan is None:
             return max(starts, key=self.graph.score), "max-product belief propagation"
@@ -246,7 +245,7 @@ class _Choice:
 
 
 def _is_forest(graph: FactorGraph) -> bool:
-    """Whether no loop closes between factors."""
+    """Whether the factors form no loop."""
     try:
         TreeOracle().log_partition(graph)
     except StructureError:

@@ -1,4 +1,4 @@
-"""Cutsets: variables to hold, so that exact inference about the rest fits."""
+"""Cutsets: variables that are held fixed, so that exact inference on the rest fits."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def find_cutset(
 ) -> tuple[list[int], EliminationOrder]:
     """Return variables without which no clique of an order has a table of more than ``largest`` entries.
 
-    Each time the variable goes that stands in the most tables that are too large. What is left of the order
-    comes back too.
+    It repeatedly takes the variable that occurs in most tables that are too large. The rest of the order is
+    returned, too.
 
     rng
-        Chooses among the variables with odds by those counts, for a different cutset each time.
+        Chooses among the variables with odds by these counts, for a different cutset each time.
     """
     sizes = graph.cardinality.tolist()
     entries = list(order.entries)
@@ -45,8 +45,8 @@ def find_cutset(
         weights = np.array([counts[v] for v in candidates], dtype=np.float64)
         # squares favor variables in many tables, and leave the others a chance
         odds = weights**2 / (weights**2).sum()
-        place = int(weights.argmax()) if rng is None else int(rng.choice(len(odds), p=odds))
-        chosen = candidates[place]
+        position = int(weights.argmax()) if rng is None else int(rng.choice(len(odds), p=odds))
+        chosen = candidates[position]
         cutset.append(chosen)
         counts[chosen] = 0
         for number in at[chosen]:
@@ -60,7 +60,7 @@ def find_cutset(
 
 
 def hold(graph: FactorGraph, labels: Mapping[int, int]) -> FactorGraph:
-    """Return the graph with variables held at a label each: they keep that label only."""
+    """Return the graph with variables held at one label each, which is the only label they keep."""
     sizes = graph.cardinality.copy()
     sizes[list(labels)] = 1
     factors = []
@@ -80,11 +80,11 @@ def plan_with_cutset(
     memory: int,
     rng: np.random.Generator | None = None,
 ) -> tuple[list[int], Plan]:
-    """Return a cutset and the plan of exact inference about the rest, which fits the memory.
+    """Return a cutset and a plan of exact inference on the rest that fits the memory.
 
     largest
-        Entries that a table may have; fewer, and more variables are held, if that does not fit ``memory``
-        bytes.
+        Entries that a table may have; if that does not fit ``memory`` bytes, it is reduced and more variables
+        are held.
     """
     while True:
         cutset, rest = find_cutset(order, graph, largest, rng)
@@ -103,7 +103,7 @@ def condition_on_cutset(graph: FactorGraph, cutset: list[int], plan: Plan, memor
     node = [np.zeros(size) for size in graph.cardinality.tolist()]
     factor = [np.zeros(table.shape) for _, table in graph.factors()]
     log_total = -np.inf
-    expected = 0.0  # entropy within a setting less the log of its weight, averaged
+    expected = 0.0  # mean over settings of the entropy within a setting minus the log of its weight
     for setting in np.ndindex(*sizes):
         labels = dict(zip(cutset, setting, strict=True))
         part = _possible_marginals(oracle, hold(graph, labels), plan)

@@ -1,8 +1,8 @@
-"""A best setting by solving large parts exactly, again and again.
+"""Search for a best setting by repeatedly solving large parts exactly.
 
-In each round a random cutset is held at the best setting so far, and everything else is set to its exact
-optimum given that. The score never falls. Hard zeros count as a penalty above all that the rest of the score
-could make up for, so a setting that meets fewer of them is always better, and one that meets none stays so.
+Each round holds a random cutset at the best setting so far, and sets everything else to its exact optimum
+given that. The score never decreases. Hard zeros count as a penalty larger than all other scores together, so
+a setting that violates fewer of them is always better, and one that violates none stays so.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from factorwise.inference.message_passing.belief_propagation import score_of
 from factorwise.inference.oracle.cutsets import hold, plan_with_cutset
 from factorwise.model.grounding import FactorGraph
 
-#: Rounds without a better setting after which the search starts again elsewhere, and how often it
-#: does.
+# : Rounds without a better setting after which the search restarts elsewhere, and how often it : restarts.
 PATIENCE = 8
 RESTARTS = 12
 
 
 def soften(graph: FactorGraph) -> FactorGraph:
-    """Replace hard zeros by a penalty larger than all differences of the other scores together."""
+    """Replace hard zeros by a penalty that is larger than all differences of the other scores together."""
     if not bool(np.isneginf(graph.tables).any()):
         return graph
     reach = 1.0
@@ -57,7 +56,7 @@ def search_best(
     deadline
         Value of ``time.perf_counter()`` at which to end.
     bound
-        A score that no setting exceeds; the search ends where it is reached.
+        A score that no setting exceeds; the search ends when it is reached.
     """
     soft = soften(graph)
     rng = np.random.default_rng(seed)
@@ -69,11 +68,11 @@ def search_best(
     rounds = idle = restarts = 0
     while best_score < enough and restarts <= RESTARTS and time.perf_counter() < deadline:
         order = order_along(graph, _sweep_from(neighbors, int(rng.integers(graph.n_variables)), rng))
-        found = _solve_part(soft, values, order, largest, memory, rng)
-        reached = score_of(soft, found)
+        candidate = _solve_part(soft, values, order, largest, memory, rng)
+        reached = score_of(soft, candidate)
         idle = 0 if reached > score + 1e-12 * max(1.0, abs(score)) else idle + 1
         if reached >= score:
-            values, score = found, reached
+            values, score = candidate, reached
         rounds += 1
         if score > best_score:
             best, best_score, restarts = values, score, 0
@@ -105,9 +104,9 @@ def _solve_part(
     """Hold a random cutset at its labels and return the optimum of the rest with it."""
     cutset, plan = plan_with_cutset(order, soft, largest, memory, rng)
     labels = {v: int(values[v]) for v in cutset}
-    found = JunctionTree(memory_limit=max(memory, plan.needed)).best(hold(soft, labels), plan=plan).values
-    found[cutset] = values[cutset]
-    return found
+    solution = JunctionTree(memory_limit=max(memory, plan.needed)).best(hold(soft, labels), plan=plan).values
+    solution[cutset] = values[cutset]
+    return solution
 
 
 def _neighbors(graph: FactorGraph) -> list[list[int]]:

@@ -1,10 +1,9 @@
-"""Mini-buckets: elimination that splits what is too large, which bounds log Z and the best score from above.
+"""Mini-buckets: elimination that splits large buckets, for upper bounds of log Z and the best score.
 
-A bucket whose product would have too many entries is divided among several smaller ones, each of which takes
-its variable out for itself. The maximum of a product is at most the product of the maxima, and its sum at
-most the sum of one times the maxima of the others. Before that the parts are matched: each gives and takes
-functions of the variable until its largest values are those of all, which keeps the product and tightens the
-bound.
+A bucket whose product would have too many entries is divided into several smaller ones, each of which
+eliminates the variable by itself. The maximum of a product is at most the product of the maxima, and its sum
+at most the sum of one factor times the maxima of the others. Before that the parts are matched: they exchange
+functions of the variable until their maxima agree, which preserves the product and tightens the bound.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ def mini_bucket_bound(graph: FactorGraph, order: EliminationOrder, largest: int,
     """Return an upper bound of the best score (``maximize``) or of log Z.
 
     largest
-        Entries that a table may have; the bound is exact where every bucket fits.
+        Entries that a table may have; the bound is exact if every bucket fits.
     """
     waiting, _ = _eliminate(graph, order, largest, maximize=maximize, keep=False)
     return float(product(waiting).table)
 
 
 def mini_bucket_setting(graph: FactorGraph, order: EliminationOrder, largest: int) -> NDArray[np.int64]:
-    """Return the setting that the split buckets of a best score point to, last variable first.
+    """Return the setting that the split buckets of a best score imply, last variable first.
 
-    A best one where every bucket fits, and a good start for a search elsewhere.
+    It is a best setting if every bucket fits, and otherwise a good start for a search.
     """
     _, buckets = _eliminate(graph, order, largest, maximize=True, keep=True)
     values = np.zeros(graph.n_variables, dtype=np.int64)
@@ -71,7 +70,7 @@ def _eliminate(
 
 
 def _split(factors: list[Factor], largest: int) -> list[Factor]:
-    """Multiply factors into as few products as first fit finds, of at most ``largest`` entries each."""
+    """Multiply factors into products of at most ``largest`` entries each, as few as first fit finds."""
     groups: list[tuple[dict[int, int], list[Factor]]] = []
     for factor in sorted(factors, key=lambda factor: -factor.table.size):
         own = dict(zip(factor.scope, factor.cardinality, strict=True))
@@ -87,7 +86,7 @@ def _split(factors: list[Factor], largest: int) -> list[Factor]:
 
 
 def _matched(parts: list[Factor], variable: int) -> list[Factor]:
-    """Shift the parts by functions of the variable that add up to nothing, so that their maxima agree."""
+    """Shift the parts by functions of the variable that cancel, so that their maxima agree."""
     peaks = [part.max_out(*(v for v in part.scope if v != variable)).table for part in parts]
     if not bool(np.isfinite(peaks).all()):
         return parts

@@ -1,9 +1,8 @@
-"""Labels that hard zeros rule out, removed before any method runs.
+"""Remove labels that hard zeros rule out, before any method runs.
 
 A label is ruled out if some factor forbids it together with every setting of its other variables that is
-still possible. Removing labels until no more go keeps all probabilities as they are. Observed variables are
-left with a single label, and then cost nothing; pedigrees and other networks of hard zeros shrink a great
-deal.
+still possible. Removing all such labels does not change any probability. Observed variables keep a single
+label and then cost nothing; pedigrees and other networks with hard zeros shrink a great deal.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from factorwise.types import Floats
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """A factor graph without the labels that are impossible, and the way back.
+    """A factor graph without impossible labels, and the way back.
 
     original
         The graph with all labels.
     graph
-        The same variables and factors over the labels that are left.
+        The same variables and factors over the remaining labels.
     kept
-        Numbers in the original of the labels that each variable has left.
+        The original numbers of the remaining labels of each variable.
     """
 
     original: FactorGraph
@@ -36,7 +35,7 @@ class Reduced:
     kept: tuple[NDArray[np.int64], ...]
 
     def restore_values(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return a setting in the label numbers of the original."""
+        """Return a setting in the label numbers of the original graph."""
         labels = zip(self.kept, values.tolist(), strict=True)
         return np.array([kept[value] for kept, value in labels], dtype=np.int64)
 
@@ -57,7 +56,7 @@ class Reduced:
 
 
 def reduce_labels(graph: FactorGraph) -> Reduced:
-    """Remove the labels that hard zeros rule out; raises `ImpossibleError` if a variable has none left."""
+    """Remove the labels that hard zeros rule out; raise `ImpossibleError` if a variable has none left."""
     if not bool(np.isneginf(graph.tables).any()):
         return Reduced(graph, graph, tuple(np.arange(size) for size in graph.cardinality.tolist()))
     allowed = [np.ones(size, dtype=np.bool_) for size in graph.cardinality.tolist()]
@@ -97,7 +96,7 @@ def reduce_labels(graph: FactorGraph) -> Reduced:
 
 
 def _spread(table: Floats, kept: tuple[NDArray[np.int64], ...], shape: tuple[int, ...]) -> Floats:
-    """Write a table over the labels that are left into zeros over all."""
+    """Write a table over the remaining labels into an array of zeros over all labels."""
     if table.shape == shape:
         return table
     whole = np.zeros(shape)

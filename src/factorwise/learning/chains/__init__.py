@@ -1,1 +1,1 @@
-"""What chain CRFs are trained with."""
+"""Training of chain CRFs."""

@@ -1,13 +1,13 @@
-"""How the attributes and weights of a chain CRF lie in memory.
+"""The memory layout of the attributes and weights of a chain CRF.
 
-A weight belongs to an attribute and a label (state features), or to two labels in a row (transition
+A weight belongs to an attribute and a label (state features), or to two consecutive labels (transition
 features). State weights are packed: only pairs seen in training have one, ordered by attribute, then label.
-For the work on tokens they are laid out again (`WeightLayout`): attributes seen with several labels own a
-row of a table, the others are single weights.
+For work on tokens they are laid out again (`WeightLayout`): attributes seen with several labels have a row of
+a table, the others are single weights.
 
-Attributes that are functions of one another are summed once for each distinct value and not once for each
-token: the word, its lower case, its affixes and its shape are all functions of the word, so that one row
-for each distinct word, a *bundle*, stands for all of them. `Bundles.find` looks for such slots.
+Attributes that are functions of one another are summed once for each distinct value instead of once for each
+token. For example, the word, its lower case, its affixes and its shape are all functions of the word, so that
+one row for each distinct word, a *bundle*, replaces all of them. `Bundles.find` looks for such slots.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from factorwise.kernels.chains.attribute_rows import AHEAD, Entries, Members
 from factorwise.types import Bools, Floats, Int32s, Int64s, Ints
 from factorwise.variables.sparse_rows import SparseRows
 
-BLOCK = 1 << 16  # tokens summed at a time: numbers of 16 bits, rows that still fit the last-level cache
-SEGMENTS = 32  # parts of the columns that threads share out
+BLOCK = 1 << 16  # tokens summed at a time: 16-bit numbers suffice, and rows still fit the last-level cache
+SEGMENTS = 32  # parts of the columns that threads share
 NOTHING = np.zeros(0, dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class StateFeatures:
-    """Which labels each attribute has a weight for.
+    """The labels for which each attribute has a weight.
 
     start : int64[attributes + 1]
         The weights of attribute ``a`` are ``start[a]:start[a + 1]``.
     label : int32[weights]
-        The label of each.
+        The label of each weight.
     """
 
     start: Int64s
@@ -42,20 +42,20 @@ class StateFeatures:
 
     @classmethod
     def observed(cls, rows: SparseRows, truth: Ints, labels: int, lowest: float = 0.0) -> StateFeatures:
-        """Find the pairs of attribute and label that occur; if ``lowest`` > 0, as often as that at least."""
+        """Find the pairs of attribute and label that occur at least ``lowest`` times."""
         column_start, row, value = _transposed(rows)
         times, amount = np.zeros(labels, dtype=np.int64), np.zeros(labels)
         start = np.zeros(rows.width + 1, dtype=np.int64)
         arguments = (column_start, row, value, truth, float(lowest), times, amount, start)
-        found = attribute_layout.observed(*arguments, np.zeros(0, dtype=np.int32))
-        label = np.zeros(found, dtype=np.int32)
-        if found:
+        pairs = attribute_layout.observed(*arguments, np.zeros(0, dtype=np.int32))
+        label = np.zeros(pairs, dtype=np.int32)
+        if pairs:
             attribute_layout.observed(*arguments, label)
         return cls(start, label)
 
     @classmethod
     def all_pairs(cls, attributes: int, labels: int) -> StateFeatures:
-        """Return a weight for every attribute with every label."""
+        """Give every attribute a weight with every label."""
         start = np.arange(attributes + 1, dtype=np.int64) * labels
         return cls(start, np.tile(np.arange(labels, dtype=np.int32), attributes))
 
@@ -64,13 +64,13 @@ class StateFeatures:
 
     @cached_property
     def per_attribute(self) -> Int64s:
-        """Number of weights of each attribute."""
+        """The number of weights of each attribute."""
         return np.diff(self.start)
 
 
 @dataclass(frozen=True, eq=False)
 class Bundles:
-    """Sets of attributes that always come together, and tokens in terms of them.
+    """Sets of attributes that always occur together, and tokens described by them.
 
     tokens
         Rows over the attributes and, numbered after them, the bundles.
@@ -83,21 +83,22 @@ class Bundles:
 
     @classmethod
     def none(cls, rows: SparseRows) -> Bundles:
-        """Return the tokens as they are."""
+        """Return the tokens unchanged."""
         nothing = SparseRows(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), None, rows.width)
         return cls(rows, nothing)
 
     @classmethod
     def find(cls, rows: SparseRows, slot: Ints | None) -> Bundles:
-        """Look for slots whose attribute is a function of another slot's, and bundle where it saves work.
+        """Look for slots whose attribute is a function of another slot's, and bundle them if that saves work.
 
         slot : int32[attributes]
-            The kind of each attribute: a token has at most one of a kind for it to be bundled.
+            The kind of each attribute; only kinds of which no token has more than one are bundled.
         """
         if slot is None or rows.values is not None or len(rows) == 0:
             return cls.none(rows)
         count = int(slot.max(initial=-1)) + 1
-        if count * len(rows) > 40 * max(rows.n_entries, 1):  # slots are mostly empty: not templates
+        # slots are mostly empty, so they are not from templates
+        if count * len(rows) > 40 * max(rows.n_entries, 1):
             return cls.none(rows)
         code = np.full((count, len(rows)), -1, dtype=np.int32)
         crowded = np.zeros(count, dtype=bool)
@@ -109,16 +110,16 @@ class Bundles:
 
 
 def _dependent_slots(code: Ints, crowded: Bools, slot: Ints) -> list[tuple[int, list[int]]]:
-    """Choose keys and the slots that each determines, the key that saves most entries first."""
+    """Choose keys and the slots that each determines, starting with the key that saves most entries."""
     tokens = code.shape[1]
     kinds, present = np.bincount(slot, minlength=len(code)), (code >= 0).sum(axis=1)
     image = np.empty(int(slot.size) + 1, dtype=np.int32)
 
-    def depends(other: int, key: int) -> bool:
-        if kinds[other] > kinds[key]:
+    def depends(candidate: int, key: int) -> bool:
+        if kinds[candidate] > kinds[key]:
             return False
         image[:] = attribute_layout.UNSEEN
-        return attribute_layout.determines(code[key], code[other], image)
+        return attribute_layout.determines(code[key], code[candidate], image)
 
     free = [s for s in range(len(code)) if not crowded[s] and kinds[s] > 0]
     keys = [s for s in free if kinds[s] * 4 <= tokens]
@@ -126,8 +127,8 @@ def _dependent_slots(code: Ints, crowded: Bools, slot: Ints) -> list[tuple[int, 
     groups: list[tuple[int, list[int]]] = []
     while determined:
         saving = {
-            key: int(present[others].sum()) - int(kinds[key]) * (len(others) + 1)
-            for key, others in determined.items()
+            key: int(present[dependents].sum()) - int(kinds[key]) * (len(dependents) + 1)
+            for key, dependents in determined.items()
         }
         key = max(saving, key=lambda s: saving[s])
         if saving[key] <= 0:
@@ -135,23 +136,23 @@ def _dependent_slots(code: Ints, crowded: Bools, slot: Ints) -> list[tuple[int, 
         taken = {key, *determined[key]}
         groups.append((key, sorted(determined[key])))
         determined = {
-            other: [s for s in others if s not in taken]
-            for other, others in determined.items()
+            other: [s for s in dependents if s not in taken]
+            for other, dependents in determined.items()
             if other not in taken
         }
     return groups
 
 
 def _bundled(rows: SparseRows, slot: Ints, code: Int32s, groups: list[tuple[int, list[int]]]) -> Bundles:
-    """Write each token with a bundle in the place of the slots that it covers."""
+    """Write each token with a bundle in place of the slots that it covers."""
     covered = np.zeros(len(code), dtype=bool)
     bundle = np.empty((len(groups), len(rows)), dtype=np.int32)
     contents: list[Int32s] = []
     total = rows.width
-    for number, (key, others) in enumerate(groups):
-        covered[[key, *others]] = True
+    for number, (key, dependents) in enumerate(groups):
+        covered[[key, *dependents]] = True
         _, first, which = np.unique(code[key], return_index=True, return_inverse=True)
-        table = code[[key, *others]][:, first].T
+        table = code[[key, *dependents]][:, first].T
         filled = (table >= 0).any(axis=1)  # a token with none of the slots has no bundle either
         bundle[number] = np.where(filled, total + np.arange(len(first)), -1)[which]
         contents.append(table)
@@ -174,7 +175,7 @@ class WeightLayout:
     """Where the attributes' weights lie while tokens are scored.
 
     features
-        Which weights there are.
+        The weights that exist.
     rows : int32[rows]
         The attribute of each row of the table.
     place : int32[attributes]
@@ -190,25 +191,25 @@ class WeightLayout:
         """Give a row to each attribute with several weights."""
         weights = features.per_attribute
         rows = np.flatnonzero(weights > 1).astype(np.int32)
-        place = np.where(weights == 1, -2 - features.start[:-1], -1).astype(np.int32)
-        place[rows] = np.arange(len(rows), dtype=np.int32)
-        return cls(features, rows, place)
+        position = np.where(weights == 1, -2 - features.start[:-1], -1).astype(np.int32)
+        position[rows] = np.arange(len(rows), dtype=np.int32)
+        return cls(features, rows, position)
 
     def entries(self, rows: SparseRows, bundles: int = 0) -> Entries:
-        """Part the entries of tokens; columns after the attributes are bundles, rows after the rows."""
+        """Split the entries of tokens; columns after the attributes are bundles, rows after the rows."""
         beyond = len(self.rows) + np.arange(bundles, dtype=np.int32)
-        place = np.concatenate([self.place, beyond]) if bundles else self.place
+        position = np.concatenate([self.place, beyond]) if bundles else self.place
         value = NOTHING if rows.values is None else rows.values
         count = len(rows) + 1
         dense_start, single_start = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         none = np.zeros(0, dtype=np.int32)
-        source = (rows.indptr, rows.indices, value, place, self.features.label)
+        source = (rows.indptr, rows.indices, value, position, self.features.label)
         attribute_layout.split(
             *source, dense_start, none, NOTHING, single_start, none, none.astype(np.int16), NOTHING
         )
         dense, single = int(dense_start[-1]), int(single_start[-1])
         valued = rows.values is not None
-        made = Entries(
+        entries = Entries(
             dense_start,
             np.zeros(dense + AHEAD, dtype=np.int32),
             np.zeros(dense if valued else 0, dtype=np.float32),
@@ -219,18 +220,18 @@ class WeightLayout:
         )
         attribute_layout.split(
             *source,
-            made.dense_start,
-            made.dense_column,
-            made.dense_value,
-            made.single_start,
-            made.single_weight,
-            made.single_label,
-            made.single_value,
+            entries.dense_start,
+            entries.dense_column,
+            entries.dense_value,
+            entries.single_start,
+            entries.single_weight,
+            entries.single_label,
+            entries.single_value,
         )
-        return made
+        return entries
 
     def members(self, entries: Entries, columns: int) -> Members:
-        """Return the same entries by attribute; ``columns`` counts the rows of the table and the bundles."""
+        """Return the same entries by attribute; ``columns`` is the number of table rows and bundles."""
         dense, single = int(entries.dense_start[-1]), len(entries.single_weight)
         column = entries.dense_column[:dense]
         size = np.bincount(column, minlength=columns)
@@ -253,13 +254,18 @@ class WeightLayout:
         )
 
     def _single_members(self, entries: Entries, single: int) -> tuple[Ints, Ints, Floats, Ints, Ints]:
-        """Sort single entries by weight: start, token, value, weight and label of each weight that occurs."""
-        place, compact = np.unique(entries.single_weight, return_inverse=True)
-        start = np.concatenate([[0], np.cumsum(np.bincount(compact, minlength=len(place)))]).astype(np.int64)
+        """Sort single entries by weight.
+
+        Return start, token, value, weight and label for each weight that occurs.
+        """
+        weights, compact = np.unique(entries.single_weight, return_inverse=True)
+        start = np.concatenate([[0], np.cumsum(np.bincount(compact, minlength=len(weights)))]).astype(
+            np.int64
+        )
         token, entry = np.zeros(single, dtype=np.int32), np.zeros(single, dtype=np.int32)
         attribute_layout.transpose(entries.single_start, compact.astype(np.int32), start, token, entry)
         value = entries.single_value[entry] if len(entries.single_value) else NOTHING
-        return start, token, value, place.astype(np.int64), self.features.label[place].astype(np.int64)
+        return start, token, value, weights.astype(np.int64), self.features.label[weights].astype(np.int64)
 
 
 def _transposed(rows: SparseRows) -> tuple[Int64s, Int32s, Floats]:

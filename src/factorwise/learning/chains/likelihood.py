@@ -1,13 +1,13 @@
-r"""Minus the conditional log-likelihood of a chain CRF, and its gradient.
+r"""The negative conditional log-likelihood of a chain CRF, and its gradient.
 
 .. math:: L(\theta) = \sum_s \left( \log Z_\theta(x_s) - \theta \cdot f(x_s, y_s) \right)
 
-The gradient is a difference of expectations, model minus data; it is formed token by token (expected minus
-observed label) before anything is summed over attributes, which needs no table of observed counts and loses
-no digits where both are large. A token whose label is not known, or known only to be one of several,
-contributes the sum over what it may be: log Z minus log Z of the paths that agree with what is known.
+The gradient is a difference of expectations, model minus data. It is formed token by token (expected minus
+observed label) before anything is summed over attributes; this needs no table of observed counts and loses no
+digits if both are large. A token whose label is unknown, or known to be one of several, contributes the sum
+over its possible labels: log Z minus log Z of the paths that agree with what is known.
 
-Every sum is made in an order that does not depend on the number of threads.
+Every sum is computed in an order that does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from factorwise.learning.chains.structure import ChainStructure, Supervision
 from factorwise.types import Float64s, Floats, Int64s, Ints
 from factorwise.variables.sparse_rows import SparseRows
 
-# Transitions are summed within chunks of sentences, then over the chunks in double precision: in single
-# precision a long sum swallows the many small probabilities (of 0.2 in 50,000 for chunks of 7,000 tokens).
+# Transitions are summed within chunks of sentences, then over the chunks in double precision: a long sum in
+# single precision loses the many small probabilities (0.2 in 50,000 for chunks of 7,000 tokens).
 CHUNK_TOKENS = 512
-FEWEST_CHUNKS = 32  # for threads to share out
+FEWEST_CHUNKS = 32  # enough for threads to share
 CHUNK_BYTES = 1 << 25
 
 
@@ -37,9 +37,9 @@ class ChainLikelihood:
     """The loss as a function of the flat weight vector: state weights, then transition weights.
 
     slot : int32[attributes] or None
-        The kind of each attribute, to find attributes that can be summed together (`Bundles.find`).
+        The kind of each attribute, used to find attributes that can be summed together (`Bundles.find`).
     dtype
-        Precision of the rows; sums over sentences are made in double precision anyway.
+        Precision of the rows; sums over sentences always use double precision.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class ChainLikelihood:
 
     @property
     def size(self) -> int:
-        """Number of weights."""
+        """The number of weights."""
         return len(self.features) + self.structure.size
 
     def __call__(self, weights: Float64s) -> tuple[float, Float64s]:
-        """Return the loss and its gradient; the gradient's array is used again by the next call."""
+        """Return the loss and its gradient; the next call overwrites the gradient's array."""
         state, tail = weights[: len(self.features)], weights[len(self.features) :]
         tokens = self._tokens._replace(weights=state)
         steps, _ = self.structure.steps(tail, self._columns, self._dtype)
@@ -114,7 +114,7 @@ class ChainLikelihood:
         return np.zeros((rows, self._columns), dtype=self._dtype)
 
     def _lay_out(self, tokens: Tokens) -> None:
-        """Write the weights into rows, then sum those of each bundle."""
+        """Write the weights into rows, then sum the rows of each bundle."""
         features, rows = self.features, self._layout.rows
         self.team.share(
             len(rows),
@@ -148,7 +148,7 @@ class ChainLikelihood:
             )
 
     def _sum_over_attributes(self) -> None:
-        """Sum the residual rows of tokens over their attributes into the gradient of the state weights."""
+        """Sum the tokens' residual rows over their attributes into the gradient of the state weights."""
         out, gradient, rows = self._row_gradient, self._gradient, self._layout.rows
         out[:] = 0.0
         gradient[:] = 0.0
@@ -162,7 +162,7 @@ class ChainLikelihood:
         )
 
     def _sum_over_members(self, members: Members, source: Floats, offset: int) -> None:
-        """Add to rows and single weights the rows of ``source``, from ``offset`` on, of their members."""
+        """Add the rows of ``source``, from ``offset`` on, to the rows and single weights of their members."""
         self.team.share(
             SEGMENTS,
             lambda first, last: attribute_rows.sum_members(
@@ -177,7 +177,10 @@ class ChainLikelihood:
         )
 
     def _repair(self, tokens: Tokens, tail: Floats) -> Floats:
-        """Compute in logs the sentences that were too faint; return their transitions less the known ones."""
+        """Compute sentences whose probabilities underflow in log space.
+
+        Return their transitions minus the known ones.
+        """
         pairs = np.zeros_like(self._observed)
         for sentence in np.flatnonzero(np.isnan(self._loss)).tolist():
             begin, end = int(tokens.start[sentence]), int(tokens.start[sentence + 1])
@@ -195,7 +198,7 @@ class ChainLikelihood:
         return pairs
 
     def _node_scores(self, tokens: Tokens, begin: int, end: int) -> Floats:
-        """Scores of the labels of some tokens that make up a sentence, in double precision."""
+        """Return the scores of the labels of a sentence's tokens, in double precision."""
         out = self._zeros(end - begin)
         attribute_rows.sum_rows(self._groups, tokens._replace(base=self._nothing), begin, end, -begin, out)
         node = out[:, : self.structure.labels].astype(np.float64)
@@ -206,7 +209,7 @@ class ChainLikelihood:
 
 
 def _even_chunks(start: Int64s, most: int) -> Int64s:
-    """Cut the sentences into chunks of about as many tokens each; not more than ``most``, if that is many."""
+    """Cut the sentences into chunks of about equally many tokens, and not more than ``most`` chunks."""
     chunks = max(FEWEST_CHUNKS, min(int(start[-1]) // CHUNK_TOKENS, most))
     edges = np.searchsorted(start, np.linspace(0, start[-1], chunks + 1)[1:-1])
     return np.concatenate([[0], edges, [len(start) - 1]]).astype(np.int64)

@@ -1,12 +1,13 @@
-"""Training a chain sentence by sentence: one pass after another, in an order that is shuffled each time.
+"""Train a chain sentence by sentence: several passes, each in a newly shuffled order.
 
-The averaged perceptron, the passive-aggressive rules and AROW decode a sentence and move the weights if the
-path is wrong; stochastic gradient and AdaGrad go down the gradient of its loss. Only pairs of attribute and
-label that have a weight take part: where the best path uses another pair, that part of the move is left out.
+The averaged perceptron, the passive-aggressive rules and AROW decode a sentence and change the weights if the
+path is wrong; stochastic gradient descent and AdaGrad follow the gradient of its loss. Only pairs of
+attribute and label that have a weight take part: if the best path uses another pair, that part of the change
+is left out.
 
-A sentence whose labels are known in part is moved towards the best path that agrees with what is known, or
-up its marginal likelihood. A sentence's emphasis multiplies its moves. A label's cost is taken off the score
-of the right label: one that leads by less counts as a mistake.
+A sentence with partly known labels is moved towards the best path that agrees with what is known, or up its
+marginal likelihood. A sentence's emphasis multiplies its changes. A label's cost is subtracted from the score
+of the right label, so that a lead smaller than the cost counts as a mistake.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from factorwise.variables.sparse_rows import SparseRows
 
 @dataclass(frozen=True, slots=True)
 class AveragedPerceptron:
-    """Add the features of the right path and take off those of the wrong one; give the mean of all weights.
+    """Add the features of the right path and subtract those of the wrong one; average all weights.
 
     The loss of a pass is the sum over sentences of the share of labels that are wrong.
     """
@@ -44,17 +45,17 @@ class AveragedPerceptron:
 @check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassiveAggressive:
-    """Move just far enough for the right path to lead by a margin.
+    """Change the weights just far enough for the right path to lead by a margin.
 
     kind
-        0: always that far; 1: at most ``c`` times the difference of features; 2: the further the less
-        willingly, ``c`` against the square of the step.
+        0: always that far; 1: at most ``c`` times the difference of features; 2: with a penalty on the square
+        of the step, whose strength ``c`` sets.
     c
-        How far to go for one sentence.
+        The limit of the change for one sentence.
     error_sensitive
-        Ask for a margin of the square root of the number of wrong labels, and not of 1.
+        Require a margin of the square root of the number of wrong labels instead of 1.
     averaging
-        Give the mean of the weights after each sentence.
+        Return the mean of the weights after each sentence.
     """
 
     kind: int = 1
@@ -70,12 +71,12 @@ class PassiveAggressive:
 @check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arow:
-    """Adaptive regularisation of weights: move uncertain weights further, and make them more certain.
+    """Adaptive regularisation of weights: change uncertain weights more, and make them more certain.
 
     variance
-        Uncertainty of every weight at first.
+        Initial uncertainty of every weight.
     gamma
-        How little to move, and to become certain, for one sentence. The margin asked for is the number of
+        Larger values mean smaller changes and slower gains in certainty. The required margin is the number of
         wrong labels.
     """
 
@@ -89,25 +90,25 @@ class Arow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StochasticGradient:
-    r"""Go down the gradient of the penalised likelihood, by steps that shorten.
+    r"""Follow the gradient of the penalised likelihood with decreasing steps.
 
     After :math:`t` sentences the step is :math:`1 / (1 / \eta + \lambda t)`, with :math:`\lambda` twice the
-    penalty over the number of sentences and :math:`\eta` the ``rate``. Unless given, it is chosen by a pass
-    over a sample for each of several candidates.
+    penalty over the number of sentences and :math:`\eta` the ``rate``. If no rate is given, it is chosen by a
+    pass over a sample for each of several candidates.
 
     l2
         Penalty: this times the sum of squared weights is added to the loss.
     rate
-        Length of the first step; None: calibrate.
+        Length of the first step; None calibrates it.
     calibration_eta, calibration_rate
-        The first candidate, and the factor from one to the next: up while the loss is below that of the
-        start and not twice the lowest so far, then down from the first.
+        The first candidate, and the factor from one candidate to the next. Candidates increase while the loss
+        is below that at the start and less than twice the lowest so far; then they decrease from the first.
     calibration_samples
-        Sentences in the sample.
+        Number of sentences in the sample.
     calibration_candidates
         How many candidates that lower the loss to try in each direction.
     calibration_max_trials
-        How many candidates to try in all.
+        How many candidates to try in total.
     """
 
     l2: float = 1.0
@@ -132,17 +133,18 @@ class StochasticGradient:
 @check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaGrad:
-    """Go down the gradient, each weight by ``rate`` over the root of the sum of its squared gradients.
+    """Follow the gradient, each weight by ``rate`` over the root of the sum of its squared gradients.
 
-    The penalty acts by a proximal step (a division) at the sentences that have the attribute, and there by
-    so much more as they are rarer than all sentences: the same optimum, without touching all weights.
+    The penalty acts by a proximal step (a division) at the sentences that have the attribute, scaled up by
+    how much rarer they are than all sentences: the optimum is the same, and not all weights have to be
+    touched.
 
     l2
         Penalty: this times the sum of squared weights is added to the loss.
     rate
         Length of a weight's first step.
     offset
-        Squared gradient that every weight begins with.
+        Initial value of every weight's sum of squared gradients.
     """
 
     l2: float = 1.0
@@ -160,16 +162,16 @@ Rule: TypeAlias = AveragedPerceptron | PassiveAggressive | Arow | StochasticGrad
 
 @dataclass(frozen=True, slots=True)
 class PassRecord:
-    """What one pass over the sentences brought.
+    """The record of one pass over the sentences.
 
     loss
-        Sum over sentences, each with the weights it met; the penalty included where there is one.
+        Sum over sentences, each with the weights at that moment, plus the penalty if there is one.
     error_rate
         Share of the labels that were wrong.
     norm
-        Length of the vector of weights.
+        Norm of the weight vector.
     seconds
-        Time that the pass took.
+        Duration of the pass.
     """
 
     iteration: int
@@ -184,7 +186,7 @@ class OnlineProgress(PassRecord):
     """A pass that has just ended.
 
     weights
-        Gives the weights so far (their mean, where the rule gives that), when it is called.
+        Returns the current weights when called (their mean, if the rule averages).
     """
 
     weights: Callable[[], Float64s]
@@ -192,12 +194,12 @@ class OnlineProgress(PassRecord):
 
 @dataclass(frozen=True, eq=False)
 class OnlineResult:
-    """Weights, and how they came to be.
+    """Trained weights, and a record of the training.
 
     loss
-        That of the pass that gave the weights.
+        Loss of the pass that gave the weights.
     rate
-        Length of the first step, where there is one.
+        Length of the first step, if there is one.
     """
 
     weights: Float64s
@@ -226,18 +228,18 @@ def train_online(
     start_weights: Float64s | None = None,
     dtype: DTypeLike = np.float32,
 ) -> OnlineResult:
-    """Train a chain of first order sentence by sentence.
+    """Train a first-order chain sentence by sentence.
 
     epsilon
-        Rules that correct mistakes stop when the mean loss of a sentence in a pass is below this (`Arow`:
-        no more than this), as CRFsuite does; so by default averages go on after a pass without mistakes.
+        Rules that correct mistakes stop when the mean loss per sentence of a pass is below this (`Arow`: at
+        most this), as CRFsuite does; so by default averages continue after a pass without mistakes.
     period, delta
-        Rules that go down a gradient stop when the loss has improved over the last ``period`` passes by
-        less than this share, and give the weights of the pass with the lowest loss.
+        Rules that follow a gradient stop when the loss improved by less than this share over the last
+        ``period`` passes, and return the weights of the pass with the lowest loss.
     watch
         Called after each pass; training stops when it returns true.
     dtype
-        Precision of scores and, for rules that go down a gradient, of the weights.
+        Precision of scores and, for rules that follow a gradient, of the weights.
     """
     check_count("max_iterations", max_iterations)
     check_number("epsilon", epsilon, least=0)
@@ -245,8 +247,8 @@ def train_online(
     check_number("delta", delta, least=0)
     if not isinstance(structure, FirstOrder):
         raise StructureError(
-            f"{type(rule).__name__} trains chains of first order, but {type(structure).__name__} was given."
-            " Train chains of higher order by L-BFGS."
+            f"{type(rule).__name__} trains first-order chains only, but {type(structure).__name__} was"
+            " given: train chains of higher order with L-BFGS."
         )
     laid = LaidOut(rows, start, supervision, features, structure, start_weights, dtype)
     order = np.flatnonzero(np.diff(start) > 0).astype(np.int64)
@@ -267,7 +269,7 @@ def train_online(
         loss += (l2 or 0.0) * square
         if not np.isfinite(loss):
             raise InvalidArgumentError(
-                f"the weights grew beyond all bounds in pass {len(trace) + 1} of {rule}: give a smaller rate."
+                f"the weights diverged in pass {len(trace) + 1} of {rule}: use a smaller rate."
             )
         seconds = time.perf_counter() - began
         record = (len(trace) + 1, loss, wrong / len(rows), float(np.sqrt(square)), seconds)
@@ -285,7 +287,7 @@ def train_online(
 
 
 def _passes(laid: LaidOut, rule: Rule, order: Ints, stream: Stream) -> tuple[Passes, float | None]:
-    """Translate a rule; the rate is that of the first step, where the rule has one."""
+    """Turn a rule into passes; the rate is that of the first step, if the rule has one."""
     if isinstance(rule, AveragedPerceptron):
         return Corrections(laid, OnlineStep(chain_online.PERCEPTRON, 1.0, False), averaging=True), None
     if isinstance(rule, PassiveAggressive):
@@ -302,14 +304,14 @@ def _passes(laid: LaidOut, rule: Rule, order: Ints, stream: Stream) -> tuple[Pas
     chain_online.shuffle(order, stream.state)
     sample = order[: rule.calibration_samples]
     rate = _calibrated(descent, rule, sample, shrink) if rule.rate is None else rule.rate
-    limit = 1.0 / shrink if shrink else np.inf  # a longer step turns all weights around
+    limit = 1.0 / shrink if shrink else np.inf  # a longer step would reverse the sign of all weights
     require(rate < limit, "rate", rate, f"less than {limit:g}, sentences over twice the penalty")
     descent.begin_at(rate)
     return descent, rate
 
 
 def _calibrated(descent: Descent, rule: StochasticGradient, sample: Ints, shrink: float) -> float:
-    """Try rates by a pass over the sample each; return the one that leaves the lowest loss."""
+    """Try rates by a pass over the sample each; return the one with the lowest loss."""
 
     def loss_with(rate: float) -> float:
         if rate * shrink >= 1:
@@ -340,12 +342,12 @@ def _calibrated(descent: Descent, rule: StochasticGradient, sample: Ints, shrink
 
 
 def _square(weights: Float64s) -> float:
-    """Squared length, by one thread: waking others for half a million numbers costs more than it saves."""
+    """Return the squared norm, computed by one thread: waking others costs more than it saves here."""
     return float(np.einsum("i,i->", weights, weights))
 
 
 class _Stop:
-    """Decides when the passes have come far enough."""
+    """Decides when to stop."""
 
     def __init__(self, sentences: int, epsilon: float, period: int, delta: float, rule: Rule) -> None:
         self._sentences, self._epsilon, self._delta = sentences, epsilon, delta
@@ -354,12 +356,12 @@ class _Stop:
         self._before: deque[float] = deque(maxlen=period)
 
     def reason(self, trace: list[PassRecord]) -> str:
-        """Say why to stop after the last pass; nothing if there is no reason."""
+        """Return why to stop after the last pass, or an empty string."""
         loss = trace[-1].loss
         if not self._descending:
             bound = self._epsilon * self._sentences
             enough = loss < bound if self._averages else loss <= bound
-            return f"the mean loss has come down to epsilon = {self._epsilon:g}" if enough else ""
+            return f"the mean loss is at most epsilon = {self._epsilon:g}" if enough else ""
         full = len(self._before) == self._before.maxlen
         enough = full and self._before[0] - loss < self._delta * loss
         self._before.append(loss)

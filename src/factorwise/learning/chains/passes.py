@@ -1,7 +1,8 @@
-"""Passes over the sentences of a chain that change its weights as they go.
+"""Passes over the sentences of a chain, which change its weights as they go.
 
-`Corrections` moves them after mistakes (perceptron, passive-aggressive, AROW); `Descent` and `SquaredDescent`
-take a step down the gradient of every sentence's loss. What they share is how the weights lie in memory.
+`Corrections` changes them after mistakes (perceptron, passive-aggressive, AROW); `Descent` and
+`SquaredDescent` take a step down the gradient of every sentence's loss. They share the memory layout of the
+weights.
 """
 
 from __future__ import annotations
@@ -26,24 +27,24 @@ from factorwise.variables.sparse_rows import SparseRows
 
 
 class Passes(Protocol):
-    """Weights, and a way to better them by a pass over sentences."""
+    """Weights, and a way to improve them by a pass over sentences."""
 
     def run(self, order: Ints) -> tuple[float, int]:
-        """Go through sentences; return the sum of their losses and the number of wrong labels."""
+        """Make a pass over the sentences; return the sum of their losses and the number of wrong labels."""
         ...
 
     def weights(self) -> Float64s:
-        """Return the weights that the passes so far have led to."""
+        """Return the weights after the passes so far."""
         ...
 
 
 class LaidOut:
-    """Sentences and weights as the kernels read them.
+    """Sentences and weights in the layout that the kernels read.
 
     score : real[labels, columns]
-        Transition scores; FORBIDDEN where forbidden, and in the padding.
+        Transition scores; FORBIDDEN for forbidden transitions, and in the padding.
     movable : bool[transitions]
-        Which transition weights count for something: those that are not forbidden.
+        Which transition weights matter: those that are not forbidden.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class LaidOut:
         size = len(features) + structure.size
         supervision.check(rows, start)
         if weights is not None and (weights.shape != (size,) or not np.isfinite(weights).all()):
-            raise WeightError(f"start_weights has shape {weights.shape}: {size} finite numbers are needed.")
+            raise WeightError(f"start_weights has shape {weights.shape}: give {size} finite numbers.")
         self.rows, self.supervision, self.features, self.structure = rows, supervision, features, structure
         self.groups, self.dtype = groups_of(structure.labels), np.dtype(dtype)
         self.columns = GROUP * len(self.groups)
@@ -80,7 +81,7 @@ class LaidOut:
         self.write(np.zeros(size) if weights is None else weights)
 
     def zeros(self, rows: int) -> Floats:
-        """Return a table of zeros with as many rows."""
+        """Return a table of zeros with the same number of rows."""
         return np.zeros((rows, self.columns), dtype=self.dtype)
 
     def write(self, weights: Float64s) -> None:
@@ -92,7 +93,7 @@ class LaidOut:
         self.score[:, : self.structure.labels] = np.maximum(table, FORBIDDEN)
 
     def read(self) -> Float64s:
-        """Return the weights as they lie there now."""
+        """Return the current weights."""
         features, rows = self.features, self.layout.rows
         weights = np.array(self.tokens.weights, dtype=np.float64)
         attribute_rows.collect(features.start, features.label, rows, 0, len(rows), self.tokens.table, weights)
@@ -101,7 +102,7 @@ class LaidOut:
         return weights
 
     def row_bits(self) -> UInt8s:
-        """Which columns of each row of the table have a weight, as bits."""
+        """Return as bits which columns of each row of the table have a weight."""
         rows, features = self.layout.rows, self.features
         bits = np.zeros((len(rows), len(self.groups)), dtype=np.uint8)
         row = np.repeat(np.arange(len(rows)), features.per_attribute[rows])
@@ -112,8 +113,8 @@ class LaidOut:
 
 def _impossible(sentence: int) -> ImpossibleError:
     return ImpossibleError(
-        f"sentence {sentence} has no path that agrees with both its labels and what is forbidden."
-        " Correct the labels, or lift the constraint that they break."
+        f"sentence {sentence} has labels that the constraints forbid. Correct the labels, or remove the"
+        " constraint that they violate."
     )
 
 
@@ -121,9 +122,9 @@ class Corrections:
     """Passes that correct mistakes.
 
     averaging
-        Give the mean of the weights after each sentence, and not the last ones.
+        Return the mean of the weights after each sentence instead of the last weights.
     variance
-        For AROW: how uncertain the weights are before the first sentence.
+        For AROW: the uncertainty of the weights before the first sentence.
     """
 
     def __init__(
@@ -134,8 +135,8 @@ class Corrections:
         structure, features, rows = laid.structure, laid.features, laid.layout.rows
         weights = laid.tokens.weights
         pair = np.full((structure.labels, structure.labels), -1, dtype=np.int32)
-        place = np.arange(len(features), len(weights), dtype=np.int32)
-        pair[structure.pairs[:, 0], structure.pairs[:, 1]] = np.where(laid.movable, place, -1)
+        position = np.arange(len(features), len(weights), dtype=np.int32)
+        pair[structure.pairs[:, 0], structure.pairs[:, 1]] = np.where(laid.movable, position, -1)
         arrival = np.full_like(laid.score, FORBIDDEN)
         arrival[:, : structure.labels] = laid.score[:, : structure.labels].T
         self._store = WeightStore(
@@ -164,7 +165,7 @@ class Corrections:
         )
 
     def run(self, order: Ints) -> tuple[float, int]:
-        """Go through sentences; return the sum of their losses and the number of wrong labels."""
+        """Make a pass over the sentences; return the sum of their losses and the number of wrong labels."""
         laid = self._laid
         done, loss, wrong = chain_online.correct_mistakes(
             laid.groups,
@@ -183,7 +184,7 @@ class Corrections:
         return loss, wrong
 
     def weights(self) -> Float64s:
-        """Return the weights that the passes so far have led to."""
+        """Return the weights after the passes so far."""
         weights = np.array(self._store.weights, dtype=np.float64)
         if self._averaging:
             weights -= self._store.sums / self._count
@@ -191,7 +192,7 @@ class Corrections:
 
 
 class _Gradients:
-    """What both kinds of descent need: room for a gradient, and a slow way to compute it."""
+    """What both kinds of descent need: a gradient array, and a slow way to compute the gradient."""
 
     def __init__(self, laid: LaidOut) -> None:
         self._laid = laid
@@ -200,7 +201,7 @@ class _Gradients:
         self._room = Room(*(laid.zeros(size) for size in sizes))
 
     def _in_logs(self, sentence: int, scale: float) -> tuple[float, int]:
-        """Write the gradient of a sentence too faint for the kernel; return its loss and wrong labels.
+        """Compute the gradient of a sentence that underflows in the kernel; return its loss and wrong labels.
 
         The loss is infinite if the weights are.
         """
@@ -229,7 +230,7 @@ class _Gradients:
 
 
 class Descent(_Gradients):
-    """Passes that go down the gradient of each sentence's loss, and shrink all weights by the penalty.
+    """Passes that follow the gradient of each sentence's loss, and shrink all weights by the penalty.
 
     rate
         Length of the first step; the step after ``t`` sentences is ``1 / (1 / rate + shrink * t)``.
@@ -250,13 +251,13 @@ class Descent(_Gradients):
         self.begin_at(rate)
 
     def begin_at(self, rate: float) -> None:
-        """Forget all passes; begin again with this rate (zero: stand still)."""
+        """Forget all passes and start again with this rate; zero makes no change."""
         self._slowness = np.inf if rate == 0.0 else 1.0 / rate
         self._done, self._scale = 0, 1.0
         self._laid.write(self._start)
 
     def run(self, order: Ints) -> tuple[float, int]:
-        """Go through sentences; return the sum of their losses and the number of wrong labels."""
+        """Make a pass over the sentences; return the sum of their losses and the number of wrong labels."""
         laid, pace = self._laid, Pace(self._slowness, self._shrink, self._done)
         total, mistakes, position, ready = 0.0, 0, 0, False
         while True:
@@ -283,15 +284,15 @@ class Descent(_Gradients):
             total, mistakes, ready = total + loss, mistakes + wrong, True
 
     def weights(self) -> Float64s:
-        """Return the weights that the passes so far have led to."""
+        """Return the weights after the passes so far."""
         return self._laid.read() * self._scale
 
 
 class SquaredDescent(_Gradients):
-    """AdaGrad: passes with a step for each weight, the shorter the larger its gradients have been.
+    """AdaGrad: passes with a step per weight, which is shorter the larger its gradients were.
 
     offset
-        Squared gradient that every weight begins with.
+        Initial value of every weight's sum of squared gradients.
     """
 
     def __init__(self, laid: LaidOut, *, rate: float, l2: float, offset: float) -> None:
@@ -323,7 +324,7 @@ class SquaredDescent(_Gradients):
         )
 
     def _sentences_with_attribute(self) -> Int64s:
-        """Count the sentences that have each attribute; 1 for an attribute that none has."""
+        """Count the sentences that have each attribute; 1 for attributes that none has."""
         rows = self._laid.rows
         count = np.zeros(rows.width, dtype=np.int64)
         last = np.full(rows.width, -1, dtype=np.int64)
@@ -331,7 +332,7 @@ class SquaredDescent(_Gradients):
         return np.maximum(count, 1)
 
     def run(self, order: Ints) -> tuple[float, int]:
-        """Go through sentences; return the sum of their losses and the number of wrong labels."""
+        """Make a pass over the sentences; return the sum of their losses and the number of wrong labels."""
         laid = self._laid
         total, mistakes, position, ready = 0.0, 0, 0, False
         while True:
@@ -357,5 +358,5 @@ class SquaredDescent(_Gradients):
             total, mistakes, ready = total + loss, mistakes + wrong, True
 
     def weights(self) -> Float64s:
-        """Return the weights that the passes so far have led to."""
+        """Return the weights after the passes so far."""
         return self._laid.read()

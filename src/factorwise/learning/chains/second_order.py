@@ -1,8 +1,8 @@
-"""Chains in which a label depends on the two before.
+"""Chains in which a label depends on the two labels before it.
 
-The score of a sentence is the sum of its tokens' scores, of the weights of neighboring pairs of labels and of
-the weights of three labels in a row. A triple that contains a forbidden pair is forbidden; a weight it has
-changes nothing.
+The score of a sentence is the sum of its tokens' scores, of the weights of consecutive pairs of labels and of
+the weights of three consecutive labels. A triple that contains a forbidden pair is forbidden, whatever its
+weight.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from factorwise.types import Bools, Floats, Int32s, Int64s, Ints
 
 @dataclass(frozen=True, eq=False)
 class SecondOrder:
-    """A chain in which a label depends on the two before.
+    """A chain in which a label depends on the two labels before it.
 
-    In the weight vector the weights of pairs follow the state weights, and those of triples the pairs'.
-    Transitions are counted, float64[rows + labels, labels], as the kernels do: pairs that begin a triple with
-    a weight have a row of their own, which counts the labels that follow; the last rows count what follows
-    the other pairs and the first labels of sentences, a row for each label.
+    In the weight vector, the weights of pairs follow the state weights, and those of triples follow the
+    pairs. Transitions are counted as in the kernels, float64[rows + labels, labels]: each pair that begins a
+    triple with a weight has a row of its own, which counts the labels that follow; the last rows, one per
+    label, count what follows all other pairs and the first labels of sentences.
 
     first
         The labels, which pairs have a weight, and what is forbidden.
     triples : int32[n, 3]
-        Three labels in a row that have a weight.
+        Three consecutive labels that have a weight.
     """
 
     first: FirstOrder
@@ -63,10 +63,10 @@ class SecondOrder:
     def seen(
         cls, first: FirstOrder, truth: Ints, start: Int64s, *, every: bool, lowest: float = 0.0
     ) -> SecondOrder:
-        """Give a weight to the triples that are seen, or to ``every`` one that is not forbidden.
+        """Give a weight to the triples that occur, or to ``every`` one that is not forbidden.
 
         lowest
-            But not to those that are seen less often.
+            Leave out triples that occur less often than this.
         """
         seen_only = not every or lowest > 0
         return cls.extending(
@@ -74,7 +74,7 @@ class SecondOrder:
         )
 
     def transitions(self) -> list[tuple[int, ...]]:
-        """Return the labels that each transition weight is about, two or three."""
+        """Return the two or three labels of each transition weight."""
         return [*self.first.transitions(), *map(tuple, self.triples.tolist())]
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -83,7 +83,7 @@ class SecondOrder:
 
     @classmethod
     def from_arrays(cls, labels: int, arrays: Mapping[str, NDArray[Any]]) -> SecondOrder:
-        """Restore what `to_arrays` gave."""
+        """Restore the result of `to_arrays`."""
         return cls(FirstOrder.from_arrays(labels, arrays), label_tuples(arrays["triples"], labels, 3))
 
     @property
@@ -108,13 +108,14 @@ class SecondOrder:
 
     @cached_property
     def _own(self) -> _OwnRows:
-        """Which pairs have rows of their own."""
+        """The pairs that have rows of their own."""
         return _OwnRows.of(self.triples, self.labels)
 
     def tables(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Scores of a sentence's first pair, float64[K, K], and of each label after two others, [K, K, K].
+        """Return the scores of a sentence's first pair and of each label after two others.
 
-        The second holds the pair's weight and the triple's; ``-inf`` where forbidden.
+        They are float64[K, K] and [K, K, K]. The second include the weights of the pair and of the triple;
+        ``-inf`` if forbidden.
         """
         pair, own = self._rows(weights)
         after = np.repeat(pair[None], self.labels, axis=0)
@@ -123,7 +124,7 @@ class SecondOrder:
         return pair, after
 
     def _rows(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Shared and own rows of scores, -inf where forbidden."""
+        """Return the shared and the own rows of scores; -inf if forbidden."""
         own = self._own
         pair = self.first.table(weights[: self.first.size])
         scores = pair[own.middle]
@@ -132,7 +133,7 @@ class SecondOrder:
         return pair, scores
 
     def steps(self, weights: Floats, columns: int, dtype: DTypeLike) -> tuple[LongSteps, float]:
-        """Return the transitions as the kernels read them, and the score that was taken off each."""
+        """Return the transitions in the kernels' layout, and the score that was subtracted from each."""
         pair, scores = self._rows(weights)
         peak = max(float(rows.max(initial=-np.inf)) for rows in (pair, scores))
         shift = peak if np.isfinite(peak) else 0.0
@@ -145,26 +146,26 @@ class SecondOrder:
         return LongSteps(self._own.start, self._own.left, self._own.row, *forms), shift
 
     def base(self, columns: int, dtype: DTypeLike) -> Floats:
-        """What a token's scores begin with: inside a sentence, first, last, both."""
+        """Return the initial scores of a token: inside a sentence, first, last, or both."""
         return self.first.base(columns, dtype)
 
     def edge(self, chunks: int, columns: int, dtype: DTypeLike) -> Floats:
-        """Room for the products of which `gradient` makes expected transitions."""
+        """Return an array for the products from which `gradient` computes expected transitions."""
         return np.zeros((chunks, len(self._own.left) + self.labels, columns), dtype=dtype)
 
     def scratch(self, forms: int, longest: int, columns: int, dtype: DTypeLike) -> Floats:
-        """Room for the rows of one sentence."""
+        """Return an array for the rows of one sentence."""
         return np.empty((forms, longest * (self.labels + 2), columns), dtype=dtype)
 
     def gradient(self, edge: Floats, steps: LongSteps, observed: Floats) -> Floats:
-        """Expected minus observed pairs and triples that have a weight, from products and counts."""
+        """Return expected minus observed pairs and triples that have a weight, from products and counts."""
         excess = edge[:, : self.labels] * steps.weight[:, : self.labels].astype(np.float64) - observed
         pairs = excess[-self.labels :].copy()
         np.add.at(pairs, self._own.middle, excess[: -self.labels])
         return np.concatenate([self.first.at_pairs(pairs), excess[self._own.of_triple, self.triples[:, 2]]])
 
     def observed(self, start: Int64s, supervision: Supervision) -> Floats:
-        """Count what follows pairs and first labels, in sentences whose labels are all known."""
+        """Count what follows pairs and first labels, in sentences with known labels only."""
         truth = supervision.truth
         sentence = np.repeat(np.arange(len(start) - 1), np.diff(start))
         known = (np.minimum.reduceat(truth, start[:-1]) >= 0)[sentence]
@@ -179,18 +180,18 @@ class SecondOrder:
         return counts
 
     def in_logs(self, node: Floats, weights: Floats) -> tuple[float, Floats, Floats]:
-        """Log Z, label probabilities and expected transitions of one sentence, for scores of any size."""
+        """Return log Z, label probabilities and expected transitions of a sentence, without underflow."""
         first, after = self.tables(weights)
         alpha = _log_forward(node, first, after)
         log_partition = require_possible(float(np.logaddexp.reduce(alpha[-1], axis=None)))
         expected, probability = np.zeros((self.labels,) * 3), np.empty(node.shape)
         begun = np.zeros((self.labels, self.labels))
         beta = np.zeros((self.labels, self.labels))
-        for place in range(len(node) - 1, 0, -1):
-            probability[place] = np.exp(alpha[place] + beta - log_partition).sum(axis=0)
-            onward = node[place] + beta
-            if place > 1:
-                expected += np.exp(alpha[place - 1][:, :, None] + after + onward - log_partition)
+        for position in range(len(node) - 1, 0, -1):
+            probability[position] = np.exp(alpha[position] + beta - log_partition).sum(axis=0)
+            onward = node[position] + beta
+            if position > 1:
+                expected += np.exp(alpha[position - 1][:, :, None] + after + onward - log_partition)
                 beta = np.logaddexp.reduce(after + onward, axis=2)
             else:
                 begun = np.exp(alpha[0][:, None] + first + onward - log_partition)
@@ -203,16 +204,16 @@ class SecondOrder:
         )
 
     def log_partition(self, node: Floats, weights: Floats) -> float:
-        """Log Z of one sentence; ``-inf`` if no path is possible."""
+        """Return log Z of one sentence; ``-inf`` if no path is possible."""
         return float(np.logaddexp.reduce(_log_forward(node, *self.tables(weights))[-1], axis=None))
 
     def k_best(self, node: Floats, weights: Floats, k: int) -> list[Best]:
-        """Return the best paths of one sentence, best first, at the cost that `as_label_pairs` states."""
-        found = chain_k_best(*as_label_pairs(node, *self.tables(weights)), k)
-        return [Best(best.values % self.labels, best.score) for best in found]
+        """Return the k best paths of one sentence, best first; `as_label_pairs` states the cost."""
+        paths = chain_k_best(*as_label_pairs(node, *self.tables(weights)), k)
+        return [Best(best.values % self.labels, best.score) for best in paths]
 
     def sample(self, node: Floats, weights: Floats, stream: Stream, size: int) -> Int64s:
-        """Draw independent paths, int64[size, tokens], at the cost that `as_label_pairs` states."""
+        """Draw independent paths, int64[size, tokens]; `as_label_pairs` states the cost."""
         return chain_sample(*as_label_pairs(node, *self.tables(weights)), stream, size) % self.labels
 
 
@@ -221,14 +222,14 @@ class _OwnRows:
     """Pairs (left, middle) that begin a triple with a weight; ordered by middle, then left.
 
     start : int64[labels + 1]
-        Rows of the pairs with each middle label.
+        The first row of the pairs with each middle label.
     left, middle : int64[rows]
     of_triple : int64[triples]
-        The row that holds each triple.
+        The row that contains each triple.
     row : int64[labels, labels]
         Row of each pair (left, middle) among the own rows and, after them, the shared ones.
     shares : bool[labels, labels]
-        Whether it is a shared one.
+        Whether that row is shared.
     """
 
     start: Int64s
@@ -253,10 +254,10 @@ class _OwnRows:
 
 
 def observed_triples(truth: Ints, start: Int64s, labels: int, lowest: float = 0.0) -> Int32s:
-    """Find the triples of known labels that follow one another in some sentence, int32[n, 3] in order.
+    """Find the triples of known labels that are consecutive in some sentence, int32[n, 3] in order.
 
     lowest
-        Leave out those that do so less often.
+        Leave out triples that occur less often than this.
     """
     sentence = np.repeat(np.arange(len(start) - 1), np.diff(start))
     rows = np.stack([truth[:-2], truth[1:-1], truth[2:]], axis=1)
@@ -269,10 +270,10 @@ def observed_triples(truth: Ints, start: Int64s, labels: int, lowest: float = 0.
 def as_label_pairs(node: Floats, first: Floats, after: Floats) -> tuple[Floats, Floats]:
     """Return scores of a first-order chain whose states are pairs of labels, for `inference.exact.chain`.
 
-    State ``labels * before + label`` stands for a label and the one before it, the last ``labels`` states for
-    the label of the first token, so that the label of a state is its remainder by ``labels``. There are
-    K (K + 1) states: for K = 22 labels the table takes 2 MB and a token 256,036 products, against 10,648 at
-    most in the kernels of `SecondOrder`.
+    State ``labels * before + label`` stands for a label and the one before it; the last ``labels`` states
+    stand for the label of the first token. So the label of a state is its remainder by ``labels``. There are
+    K (K + 1) states: for K = 22 labels the table takes 2 MB and a token 256,036 products, against at most
+    10,648 in the kernels of `SecondOrder`.
 
     node : float64[tokens, K]
     first : float64[K, K]
@@ -293,14 +294,17 @@ def as_label_pairs(node: Floats, first: Floats, after: Floats) -> tuple[Floats, 
 
 
 def _log_forward(node: Floats, first: Floats, after: Floats) -> list[Floats]:
-    """Log of the sum of the paths that end in each pair of labels, [K, K] a token; [K] for the first."""
+    """Return the log of the sum over paths that end in each pair of labels, [K, K] per token.
+
+    [K] for the first.
+    """
     alpha = [node[0]]
-    for place in range(1, len(node)):
-        if place == 1:
+    for position in range(1, len(node)):
+        if position == 1:
             arrival = node[0][:, None] + first
         else:
             arrival = np.logaddexp.reduce(alpha[-1][:, :, None] + after, axis=0)
-        alpha.append(arrival + node[place])
+        alpha.append(arrival + node[position])
     return alpha
 
 

@@ -1,4 +1,4 @@
-"""The labels of a chain: which may follow which, which pairs have weights, and what is known of them."""
+"""The labels of a chain: which may follow which, which pairs have weights, and which labels are known."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Supervision:
     """What is known of the labels, and how much it counts.
 
     truth : int32[tokens]
-        The label of each token; -1 where it is not known.
+        The label of each token; -1 if it is unknown.
     allowed_row : int32[tokens] or empty
-        For a token with -1: the row of ``allowed`` that says what it may be.
+        For a token with -1: the row of ``allowed`` with its possible labels.
     allowed : bool[rows, labels]
     emphasis : float64[sentences] or empty
         How much each sentence counts.
     cost : float64[labels] or empty
-        How far a token's right label must lead, for each right label.
+        For each right label, how far it must lead.
     """
 
     truth: Int32s
@@ -41,7 +41,7 @@ class Supervision:
     cost: Floats = field(default_factory=lambda: np.zeros(0))
 
     def check(self, rows: SparseRows, start: Int64s) -> None:
-        """Refuse labels for another number of tokens than there are."""
+        """Refuse labels for another number of tokens."""
         if int(start[-1]) != len(rows) or len(self.truth) != len(rows):
             raise ShapeError(
                 f"{len(rows)} tokens with {len(self.truth)} labels were given for sentences that end"
@@ -49,7 +49,7 @@ class Supervision:
             )
 
     def padded(self, labels: int, columns: int, dtype: DTypeLike) -> Known:
-        """Return the same as the kernels read it."""
+        """Return the same in the kernels' layout."""
         allowed = np.zeros((len(self.allowed), columns), dtype=dtype)
         if self.allowed.size:
             allowed[:, :labels] = self.allowed
@@ -57,21 +57,25 @@ class Supervision:
         return Known(self.truth, self.allowed_row, allowed, emphasis, cost)
 
     def charge(self, node: Floats, begin: int) -> None:
-        """Take the cost off the scores (float64[tokens, labels]) of right labels, from token ``begin`` on."""
+        """Subtract the cost from the scores of right labels, from token ``begin`` on.
+
+        node : float64[tokens, labels]
+            The scores, which are changed in place.
+        """
         if len(self.cost):
             truth = self.truth[begin : begin + len(node)]
             sure = np.flatnonzero(truth >= 0)
             node[sure, truth[sure]] -= self.cost[truth[sure]]
 
     def may_be(self, token: int, labels: int) -> Bools:
-        """Return which labels agree with what is known of a token."""
+        """Return the labels that agree with what is known of a token."""
         if self.truth[token] < 0:
             return np.asarray(self.allowed[self.allowed_row[token]], dtype=bool)
         return np.asarray(np.arange(labels) == self.truth[token], dtype=bool)
 
 
 class ChainStructure(Protocol):
-    """What training and tagging ask of a chain, whatever its order."""
+    """What training and tagging need of a chain, whatever its order."""
 
     @property
     def labels(self) -> int:
@@ -99,31 +103,31 @@ class ChainStructure(Protocol):
         ...
 
     def steps(self, weights: Floats, columns: int, dtype: DTypeLike) -> tuple[Any, float]:
-        """Return the transitions as the kernels read them, and the score that was taken off each."""
+        """Return the transitions in the kernels' layout, and the score that was subtracted from each."""
         ...
 
     def base(self, columns: int, dtype: DTypeLike) -> Floats:
-        """What a token's scores begin with."""
+        """Return the initial scores of a token."""
         ...
 
     def edge(self, chunks: int, columns: int, dtype: DTypeLike) -> Floats:
-        """Room for the products of which `gradient` makes expected transitions."""
+        """Return an array for the products from which `gradient` computes expected transitions."""
         ...
 
     def scratch(self, forms: int, longest: int, columns: int, dtype: DTypeLike) -> Floats:
-        """Room for the rows of one sentence."""
+        """Return an array for the rows of one sentence."""
         ...
 
     def gradient(self, edge: Floats, steps: Any, observed: Floats) -> Floats:
-        """Expected minus observed transitions that have a weight, from products and counts."""
+        """Return expected minus observed transitions that have a weight, from products and counts."""
         ...
 
     def observed(self, start: Int64s, supervision: Supervision) -> Floats:
-        """Count transitions in sentences whose labels are all known."""
+        """Count transitions in sentences with known labels only."""
         ...
 
     def transitions(self) -> list[tuple[int, ...]]:
-        """Return the labels that each transition weight is about."""
+        """Return the labels of each transition weight."""
         ...
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -131,11 +135,11 @@ class ChainStructure(Protocol):
         ...
 
     def in_logs(self, node: Floats, weights: Floats) -> tuple[float, Floats, Floats]:
-        """Log Z, label probabilities and expected transitions of one sentence, for scores of any size."""
+        """Return log Z, label probabilities and expected transitions of a sentence, without underflow."""
         ...
 
     def log_partition(self, node: Floats, weights: Floats) -> float:
-        """Log Z of one sentence; ``-inf`` if no path is possible."""
+        """Return log Z of one sentence; ``-inf`` if no path is possible."""
         ...
 
     def k_best(self, node: Floats, weights: Floats, k: int) -> list[Best]:
@@ -145,14 +149,14 @@ class ChainStructure(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FirstOrder:
-    """A chain in which a label depends on the one before.
+    """A chain in which a label depends on the label before it.
 
     labels
-        How many there are.
+        The number of labels.
     pairs : int32[transitions, 2]
         Pairs of labels that have a weight; they follow the state weights in the weight vector.
     forbidden : bool[labels, labels]
-        Pairs that must not follow one another.
+        Pairs that must not be consecutive.
     not_first, not_last : bool[labels]
         Labels that must not begin or end a sentence.
     """
@@ -186,10 +190,10 @@ class FirstOrder:
         not_last: Bools,
         lowest: float = 0.0,
     ) -> FirstOrder:
-        """Give a weight to the pairs of labels that are seen, or to ``every`` pair that is not forbidden.
+        """Give a weight to the pairs of labels that occur, or to ``every`` pair that is not forbidden.
 
         lowest
-            But not to pairs that are seen less often.
+            Leave out pairs that occur less often than this.
         """
         times = np.zeros((labels, labels), dtype=np.int64)
         np.add.at(times, neighbors(truth, start), 1)
@@ -198,7 +202,7 @@ class FirstOrder:
         return cls(labels, pairs, forbidden, not_first, not_last)
 
     def transitions(self) -> list[tuple[int, ...]]:
-        """Return the labels that each transition weight is about."""
+        """Return the labels of each transition weight."""
         return [tuple(pair) for pair in self.pairs.tolist()]
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -207,7 +211,7 @@ class FirstOrder:
 
     @classmethod
     def from_arrays(cls, labels: int, arrays: Mapping[str, NDArray[Any]]) -> FirstOrder:
-        """Restore what `to_arrays` gave."""
+        """Restore the result of `to_arrays`."""
         return cls(labels, label_tuples(arrays["pairs"], labels, 2), *constraints_from(arrays, labels))
 
     @property
@@ -216,14 +220,14 @@ class FirstOrder:
         return len(self.pairs)
 
     def table(self, weights: Floats) -> Floats:
-        """Transition scores, float64[labels, labels]; ``-inf`` where forbidden."""
+        """Return the transition scores, float64[labels, labels]; ``-inf`` if forbidden."""
         table = np.zeros((self.labels, self.labels))
         table[self.pairs[:, 0], self.pairs[:, 1]] = weights
         table[self.forbidden] = -np.inf
         return table
 
     def steps(self, weights: Floats, columns: int, dtype: DTypeLike) -> tuple[Steps, float]:
-        """Return the transitions as the kernels read them, and the score that was taken off each."""
+        """Return the transitions in the kernels' layout, and the score that was subtracted from each."""
         table = self.table(weights)
         finite = table[np.isfinite(table)]
         shift = float(finite.max()) if len(finite) else 0.0
@@ -233,7 +237,7 @@ class FirstOrder:
         return Steps(*(_padded(values, columns, empty, dtype) for values, empty in forms)), shift
 
     def base(self, columns: int, dtype: DTypeLike) -> Floats:
-        """What a token's scores begin with: inside a sentence, first, last, both."""
+        """Return the initial scores of a token: inside a sentence, first, last, or both."""
         table = np.full((4, columns), FORBIDDEN, dtype=dtype)
         table[:, : self.labels] = 0.0
         table[1::2, : self.labels][:, self.not_first] = FORBIDDEN
@@ -241,24 +245,24 @@ class FirstOrder:
         return table
 
     def edge(self, chunks: int, columns: int, dtype: DTypeLike) -> Floats:
-        """Room for the products of which `gradient` makes expected transitions."""
+        """Return an array for the products from which `gradient` computes expected transitions."""
         return np.zeros((chunks, self.labels, columns), dtype=dtype)
 
     def scratch(self, forms: int, longest: int, columns: int, dtype: DTypeLike) -> Floats:
-        """Room for the rows of one sentence."""
+        """Return an array for the rows of one sentence."""
         return np.empty((forms, longest, columns), dtype=dtype)
 
     def gradient(self, edge: Floats, steps: Steps, observed: Floats) -> Floats:
-        """Expected minus observed transitions that have a weight, from products and counts."""
+        """Return expected minus observed transitions that have a weight, from products and counts."""
         products = edge[:, : self.labels] * steps.weight[:, : self.labels].astype(np.float64)
         return self.at_pairs(products - observed)
 
     def at_pairs(self, table: Floats) -> Floats:
-        """Read a table of pairs where there are weights."""
+        """Return the entries of a table of pairs that have weights."""
         return np.asarray(table[self.pairs[:, 0], self.pairs[:, 1]], dtype=np.float64)
 
     def observed(self, start: Int64s, supervision: Supervision) -> Floats:
-        """Count the pairs of labels in a row, in sentences whose labels are all known."""
+        """Count the pairs of consecutive labels, in sentences with known labels only."""
         truth = supervision.truth
         sentence = np.repeat(np.arange(len(start) - 1), np.diff(start))
         known = np.minimum.reduceat(truth, start[:-1]) >= 0
@@ -269,12 +273,12 @@ class FirstOrder:
         return counts.reshape(self.labels, self.labels).astype(np.float64)
 
     def in_logs(self, node: Floats, weights: Floats) -> tuple[float, Floats, Floats]:
-        """Log Z, label probabilities and expected pairs of one sentence, for scores of any size."""
-        found = chain_marginals(node, self.table(weights))
-        return found.log_partition, found.node, found.edge.sum(axis=0)
+        """Return log Z, label probabilities and expected pairs of a sentence, for scores of any size."""
+        marginals = chain_marginals(node, self.table(weights))
+        return marginals.log_partition, marginals.node, marginals.edge.sum(axis=0)
 
     def log_partition(self, node: Floats, weights: Floats) -> float:
-        """Log Z of one sentence; ``-inf`` if no path is possible."""
+        """Return log Z of one sentence; ``-inf`` if no path is possible."""
         try:
             return chain_log_partition(node, self.table(weights))
         except ImpossibleError:
@@ -286,12 +290,12 @@ class FirstOrder:
 
 
 def constraint_arrays(forbidden: Bools, not_first: Bools, not_last: Bools) -> dict[str, NDArray[Any]]:
-    """Name the arrays of what a chain forbids, for a model file."""
+    """Return the constraints of a chain as named arrays for a model file."""
     return {"forbidden": forbidden, "not_first": not_first, "not_last": not_last}
 
 
 def constraints_from(arrays: Mapping[str, NDArray[Any]], labels: int) -> tuple[Bools, Bools, Bools]:
-    """Read them back, after checking their kind and shape."""
+    """Read constraints from named arrays, and check their types and shapes."""
     shapes = {"forbidden": (labels, labels), "not_first": (labels,), "not_last": (labels,)}
     for name, shape in shapes.items():
         if arrays[name].shape != shape or arrays[name].dtype != np.bool_:
@@ -300,7 +304,7 @@ def constraints_from(arrays: Mapping[str, NDArray[Any]], labels: int) -> tuple[B
 
 
 def label_tuples(array: NDArray[Any], labels: int, size: int) -> Int32s:
-    """Return rows of ``size`` labels each, after checking that they are."""
+    """Check that an array has rows of ``size`` labels each, and return it."""
     if array.dtype != np.int32 or array.ndim != 2 or array.shape[1] != size:
         raise ShapeError(f"transitions have shape {array.shape} and dtype {array.dtype}.")
     check_range("transitions", array, labels)
@@ -308,7 +312,7 @@ def label_tuples(array: NDArray[Any], labels: int, size: int) -> Int32s:
 
 
 def neighbors(truth: Ints, start: Int64s) -> tuple[Ints, Ints]:
-    """Return the labels of tokens that follow one another in a sentence, where both are known."""
+    """Return consecutive labels of a sentence where both are known."""
     inside = np.ones(max(len(truth) - 1, 0), dtype=bool)
     inside[start[1:-1] - 1] = False
     inside &= (truth[:-1] >= 0) & (truth[1:] >= 0)
@@ -316,9 +320,10 @@ def neighbors(truth: Ints, start: Int64s) -> tuple[Ints, Ints]:
 
 
 def rounded(scores: Floats, dtype: DTypeLike) -> Floats:
-    """Return scores that are exact in ``dtype``, so that a score and its exp tell of the same number.
+    """Return scores that are exact in ``dtype``, so that a score and its exponential agree.
 
-    A path uses some transitions ten thousands of times: rounding both apart would make the loss jump.
+    A path uses some transitions tens of thousands of times: rounding both separately would make the loss
+    jump.
     """
     return scores.astype(dtype).astype(np.float64)
 

@@ -1,4 +1,4 @@
-r"""Priors on weights, as the penalties that their negative logarithms are.
+r"""Priors on weights, in the form of penalties: their negative logarithms.
 
 .. math:: -\log p(w) = \lambda_1 \sum_j |w_j| + \lambda_2 \sum_j w_j^2 + \text{constant}
 
@@ -25,9 +25,9 @@ class Prior:
     """The penalty ``l1 * sum(abs(w)) + l2 * sum(w ** 2)``; without a half, as CRFsuite's c1 and c2.
 
     l1, l2
-        Prices of the absolute and of the squared weight, zero or more.
+        Penalties per absolute and per squared weight, zero or more.
     penalized : bool[weights] or None
-        Which weights pay ``l1``; None means all. The price ``l2`` is paid by all.
+        The weights to which ``l1`` applies; None means all. ``l2`` applies to all weights.
 
     Implements: mccallum17learning, the Gaussian and the Laplacian prior on w.
 
@@ -46,51 +46,51 @@ class Prior:
 
     @classmethod
     def none(cls) -> Prior:
-        """No preference: plain maximum likelihood."""
+        """Return the prior without penalties: plain maximum likelihood."""
         return cls()
 
     @classmethod
     def gaussian(cls, variance: float) -> Prior:
-        """Weights around zero with this variance."""
+        """Return the prior of weights around zero with this variance."""
         check_number("variance", variance, above=0)
         return cls(l2=0.5 / variance)
 
     @classmethod
     def laplace(cls, scale: float) -> Prior:
-        """Weights around zero, many of them zero at the optimum, with this mean absolute value."""
+        """Return the prior of weights with this mean absolute value, many of them zero at the optimum."""
         check_number("scale", scale, above=0)
         return cls(l1=1.0 / scale)
 
     @classmethod
     def elastic_net(cls, l1: float, l2: float) -> Prior:
-        """Both penalties."""
+        """Return the prior with both penalties."""
         return cls(l1=l1, l2=l2)
 
     def on(self, penalized: ArrayLike) -> Prior:
-        """Return the same prior with ``l1`` paid only where ``penalized`` (bool[weights]) holds."""
+        """Return the same prior with ``l1`` only for the weights that ``penalized`` (bool[weights]) marks."""
         mask = np.array(penalized, dtype=np.bool_)
         if mask.ndim != 1:
             raise ShapeError(
-                f"penalized has {mask.ndim} dimensions. Give one truth value per weight, in a flat array."
+                f"penalized has {mask.ndim} dimensions. Give a flat array with one truth value per weight."
             )
         mask.flags.writeable = False
         return replace(self, penalized=mask)
 
     def penalty(self, weights: ArrayLike) -> float:
-        """Price of ``weights`` (float64[n])."""
+        """Return the penalty of ``weights`` (float64[n])."""
         w = np.asarray(weights, dtype=np.float64)
         return float(np.sum(self._prices(w) * np.abs(w)) + self.l2 * np.dot(w, w))
 
     def smooth_gradient(self, weights: ArrayLike) -> Float64s:
-        """Gradient of the squared part, float64[n]."""
+        """Return the gradient of the squared part, float64[n]."""
         return 2.0 * self.l2 * np.asarray(weights, dtype=np.float64)
 
     def violation(self, weights: ArrayLike, gradient: ArrayLike) -> Float64s:
-        """How far each weight is from meeting the conditions of an optimum, float64[n].
+        """Return how far each weight is from the conditions of an optimum, float64[n].
 
         gradient : float64[n]
-            Of the objective without the prior. The answer is the gradient of objective plus prior where
-            that has one, and the smallest slope in either direction, or zero, where it has a kink.
+            Gradient of the objective without the prior. The result is the gradient of objective plus prior if
+            that has one; at a kink, it is the smallest slope in either direction, or zero.
         """
         w = np.asarray(weights, dtype=np.float64)
         slope = np.asarray(gradient, dtype=np.float64) + self.smooth_gradient(w)
@@ -103,7 +103,7 @@ class Prior:
             return np.full(weights.shape, self.l1)
         if self.penalized.shape != weights.shape:
             raise ShapeError(
-                f"the prior says for {len(self.penalized)} weights whether they are penalized, but"
-                f" {weights.size} weights were given. Give penalized one entry per weight."
+                f"penalized has {len(self.penalized)} entries, but {weights.size} weights were given:"
+                " give one truth value per weight."
             )
         return np.where(self.penalized, self.l1, 0.0)

@@ -1,10 +1,10 @@
-r"""Pseudo-likelihood: each hidden variable given the true labels of all others.
+r"""Pseudo-likelihood: the probability of each hidden variable given the true labels of all others.
 
 .. math:: \mathrm{PL}(\theta) = \sum_t \sum_{i\ \mathrm{hidden}} \log p_\theta(w_{ti} \mid w_{t,-i})
 
-No sum over worlds is left, only one over the labels of each variable, so it needs no oracle and any template
-will do. The neighbors' labels never change, so which table entry each label of each variable meets is found
-out once; a value and a gradient are then two sparse products between table entries and labels.
+The only sums are over the labels of single variables, so it needs no oracle, and any template will do. The
+neighbors' labels never change, so the table entry that belongs to each label of each variable is computed
+once; a value and a gradient are then two sparse products between table entries and labels.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from factorwise.world.assignment import Assignment
 class PseudoLikelihood:
     """The pseudo-likelihood of training worlds as a function of the flat weight vector.
 
-    Where no two hidden variables share a factor it is the log-likelihood. Elsewhere it has its maximum near
-    the true weights if there are many worlds, at the cost of one pass over the factors whatever the graph.
-    Hard constraints under which the others settle a variable's label hide that variable from it.
+    If no two hidden variables share a factor, it is the log-likelihood. Otherwise its maximum is near the
+    true weights if there are many worlds, at the cost of one pass over the factors, whatever the graph.
+    Nothing is learned about a variable whose label hard constraints determine from the others.
 
     model
-        One model for all worlds, or one per world with the same blocks of weights. Its own weights are
-        neither read nor changed.
+        One model for all worlds, or one per world with the same blocks of weights. The models' own weights
+        are neither read nor changed.
     worlds
-        Assignments that carry the truth; every label must be known.
+        Assignments with the true labels, all of which must be known.
     """
 
     def __init__(self, model: Model | Sequence[Model], worlds: Sequence[Assignment | ObservedLabels]) -> None:
@@ -58,29 +58,29 @@ class PseudoLikelihood:
         self._terms = [_Term(own, members) for own, members in together.values()]
 
     def value_and_gradient(self, weights: ArrayLike) -> tuple[float, Float64s]:
-        """Return the log pseudo-likelihood and its gradient, to be made large."""
+        """Return the log pseudo-likelihood and its gradient, for maximization."""
         flat = self.blocks.flat(weights)
         gradient = np.zeros(len(flat))
         value = sum(term.add(flat, gradient) for term in self._terms)
         return float(value), gradient
 
     def loss(self, weights: ArrayLike) -> tuple[float, Float64s]:
-        """Return minus the log pseudo-likelihood and minus its gradient, to be made small by an optimizer."""
+        """Return the negative log pseudo-likelihood and its gradient, for minimization."""
         value, gradient = self.value_and_gradient(weights)
         return -value, -gradient
 
 
 class _Slots:
-    """One place per label of each movable variable of each world: where local scores are added up.
+    """A slot for each label of each movable variable of each world, in which local scores are summed.
 
     labels : int64[worlds, variables]
-        The truth.
+        The true labels.
     count
         Number of slots.
     starts : int64[worlds x movable variables]
-        First slot of each, world after world.
+        First slot of each variable, ordered by world.
     true : int64[worlds x movable variables]
-        Slot of each one's true label.
+        Slot of each variable's true label.
     """
 
     def __init__(self, variables: Variables, labels: Int64s) -> None:
@@ -96,9 +96,9 @@ class _Slots:
         self.true = self.starts + labels[:, movable].ravel()
 
     def spread(self, variables: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-        """List all labels of the movable ones among ``variables``, which may name one several times.
+        """List all labels of the movable ones among ``variables``, in which a variable may occur repeatedly.
 
-        Returns for each label the position of its variable in ``variables``, its code, and its slot in each
+        For each label, return the position of its variable in ``variables``, its code, and its slot in each
         world, int64[worlds, labels].
         """
         position = np.flatnonzero(self._first[variables] >= 0)
@@ -113,12 +113,12 @@ class _Slots:
 
 
 class _Part(Protocol):
-    """A template as entries linear in its weights, and which slots meet which entries.
+    """A template as entries that are linear in its weights, and the slots to which entries belong.
 
     count
         Number of entries.
     slot, entry : int64[links]
-        An entry is added to the score of a slot.
+        Each entry is added to the score of the slot beside it.
     """
 
     count: int
@@ -126,16 +126,16 @@ class _Part(Protocol):
     entry: Int64s
 
     def scores(self, weights: Float64s) -> Float64s:
-        """Score of each entry under the template's own block of weights."""
+        """Return the score of each entry under the template's own weights."""
         raise NotImplementedError
 
     def adjoint(self, array: Float64s) -> SparseVector:
-        """Transpose of the linear part of `scores`."""
+        """Apply the transpose of the linear part of `scores`."""
         raise NotImplementedError
 
 
 class _ScopedPart:
-    """Static factors: entries are those of the tables."""
+    """Static factors: the entries are those of the tables."""
 
     def __init__(self, template: ScopedTemplate, variables: Variables, slots: _Slots) -> None:
         self.template, self.variables = template, variables
@@ -162,18 +162,18 @@ class _ScopedPart:
 
 
 class _CountPart:
-    """Counts in groups: entries are the counts, for groups of any size."""
+    """Counts in groups of any size: the entries are the counts."""
 
     def __init__(self, template: Cardinality, variables: Variables, slots: _Slots) -> None:
         self.template = template
         self.count = len(template.basis)
         members = template.members(variables)
         has = (slots.labels[:, members] == template.code).astype(np.int64)
-        others = np.repeat(np.add.reduceat(has, template.start[:-1], axis=1), np.diff(template.start), axis=1)
-        others -= has
+        rest = np.repeat(np.add.reduceat(has, template.start[:-1], axis=1), np.diff(template.start), axis=1)
+        rest -= has
         position, code, slot = slots.spread(members)
         self.slot = slot.ravel()
-        self.entry = (others[:, position] + (code == template.code)).ravel()
+        self.entry = (rest[:, position] + (code == template.code)).ravel()
 
     def scores(self, weights: Float64s) -> Float64s:
         return self.template.potentials(weights)
@@ -183,7 +183,7 @@ class _CountPart:
 
 
 class _DifferencePart:
-    """Any other template: entries are the slots, scored by what relabeling one variable changes."""
+    """Any other template: the entries are the slots, scored by the change from relabeling one variable."""
 
     def __init__(self, template: AnyTemplate, worlds: Sequence[Assignment], slots: _Slots) -> None:
         self.count = slots.count
@@ -193,13 +193,13 @@ class _DifferencePart:
         rows, columns, values = [], [], []
         for slot, (world, variable, code) in enumerate(_relabelings(worlds)):
             diff = world.relabel([variable], [code])
-            found = alone.difference(world, diff)
+            difference = alone.difference(world, diff)
             self.constant[slot] = template.constant_gain(world, diff)
-            rows.append(np.full(len(found.index), slot))
-            columns.append(found.index)
-            values.append(found.value)
-        places = (np.concatenate(rows), np.concatenate(columns))
-        self.design = csr_array((np.concatenate(values), places), shape=(slots.count, template.size))
+            rows.append(np.full(len(difference.index), slot))
+            columns.append(difference.index)
+            values.append(difference.value)
+        cells = (np.concatenate(rows), np.concatenate(columns))
+        self.design = csr_array((np.concatenate(values), cells), shape=(slots.count, template.size))
 
     def scores(self, weights: Float64s) -> Float64s:
         return np.asarray(self.design @ weights + self.constant)
@@ -209,7 +209,7 @@ class _DifferencePart:
 
 
 class _Term:
-    """All worlds that share a model and its variables."""
+    """All worlds with the same model and variables."""
 
     def __init__(self, model: Model, worlds: Sequence[Assignment]) -> None:
         variables = worlds[0].variables
@@ -240,8 +240,8 @@ class _Term:
         slope[true] += 1.0
         pieces = np.split(self.meets.T @ slope, self.ends[:-1])
         for part, piece, (_, offset) in zip(self.parts, pieces, self.model.parts(), strict=True):
-            found = part.adjoint(piece)
-            gradient[found.index + offset] += found.value
+            part_gradient = part.adjoint(piece)
+            gradient[part_gradient.index + offset] += part_gradient.value
         return float((scores[true] - peak - np.log(total)).sum())
 
 
@@ -255,7 +255,7 @@ def _part(template: AnyTemplate, worlds: Sequence[Assignment], slots: _Slots) ->
 
 
 def _slices(group: TableGroup, begin: int, slots: _Slots) -> Iterator[tuple[Int64s, Int64s]]:
-    """Yield, for each place in the scopes, slots and the table entries they meet, the others being true."""
+    """For each position in the scopes, yield slots and their table entries, with true labels elsewhere."""
     shape = slots.cardinality[group.scopes]
     stride = np.ones_like(shape)
     stride[:, :-1] = np.cumprod(shape[:, :0:-1], axis=1)[:, ::-1]
@@ -279,7 +279,7 @@ def _require_known(number: int, truth: ObservedLabels) -> None:
     if len(unknown):
         column, row = truth.world.variables.locate(int(unknown[0]))
         raise InvalidArgumentError(
-            f"row {row} of column {column!r} in world {number} has no known label ({len(unknown)} such), but"
-            " pseudo-likelihood reads the labels of all neighbors: fill them in, or train with LogLikelihood,"
-            " which sums over what is unknown."
+            f"row {row} of column {column!r} in world {number} has no known label ({len(unknown)} in"
+            " total), but pseudo-likelihood reads the labels of all neighbors: fill them in, or train"
+            " with LogLikelihood, which sums over unknown labels."
         )

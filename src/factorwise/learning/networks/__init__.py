@@ -1,1 +1,1 @@
-"""Markov networks and directed tables from counts."""
+"""Markov networks and directed models with tables, learned from counts."""

@@ -1,7 +1,7 @@
-"""Fully observed discrete data, and what maximum likelihood needs of them: counts per clique.
+"""Counts of fully observed discrete data per clique, which are sufficient for maximum likelihood.
 
-Records are rows of codes, one column per variable; a record may have a weight. The counts of each clique are
-all that the likelihood of a network over these cliques depends on.
+Records are rows of codes, one column per variable; a record may have a weight. The likelihood of a network
+over some cliques depends only on the counts of each clique.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from factorwise.model.factor import expectation
 from factorwise.model.grounding import FactorGraph
 from factorwise.types import Floats, Int64s
 
-# Margins of the same counts differ by rounding only; this share of the total is far above it.
+# Margins of the same counts differ only by rounding; this share of the total is far larger.
 AGREEMENT = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CliqueCounts:
-    """How often each setting of each clique was seen.
+    """How often each setting of each clique occurred.
 
     cardinality : int64[variables]
         Number of labels of each variable.
     cliques
-        Tuples of variables, no variable twice in one of them.
+        Tuples of variables, each variable at most once per clique.
     tables : float64[cardinality of each variable of the clique], one per clique
         Number, or total weight, of the records with each setting.
     total
@@ -49,7 +49,7 @@ class CliqueCounts:
         records: ArrayLike,
         weights: ArrayLike | None = None,
     ) -> CliqueCounts:
-        """Count ``records``, integer codes [records, variables], each as often as its weight says."""
+        """Count ``records``, which are integer codes [records, variables], each times its weight."""
         sizes = checked_cardinality(cardinality)
         scopes = _checked_cliques(sizes, cliques)
         codes, importance = checked_records(sizes, records, weights)
@@ -66,7 +66,7 @@ class CliqueCounts:
     def from_tables(
         cls, cardinality: ArrayLike, tables: Iterable[tuple[Sequence[int], ArrayLike]]
     ) -> CliqueCounts:
-        """Take ``(clique, counts)`` pairs whose margins agree; counts need not be whole numbers."""
+        """Build from ``(clique, counts)`` pairs whose margins agree; counts need not be whole numbers."""
         sizes = checked_cardinality(cardinality)
         pairs = [(clique, np.array(table, dtype=np.float64)) for clique, table in tables]
         require(len(pairs) > 0, "tables", pairs, "at least one pair of a clique and its counts")
@@ -86,13 +86,13 @@ class CliqueCounts:
         return FactorGraph.build(self.cardinality, zip(self.cliques, log_potentials, strict=True))
 
     def log_likelihood(self, log_potentials: Iterable[Floats], log_partition: float) -> float:
-        """Log-probability of all records; ``-inf`` if a record has none."""
+        """Return the log-probability of all records; ``-inf`` if one is impossible."""
         scores = (expectation(n, t) for n, t in zip(self.tables, log_potentials, strict=True))
         return float(sum(scores)) - self.total * log_partition
 
 
 def count_table(cardinality: Int64s, scope: Sequence[int], codes: Int64s, weights: Floats | None) -> Floats:
-    """Count the settings of the variables in ``scope``, shaped by their cardinalities."""
+    """Count the settings of the variables in ``scope``, in an array shaped by their cardinalities."""
     shape = tuple(cardinality[list(scope)].tolist())
     if not shape:
         return np.array(float(len(codes) if weights is None else weights.sum()))
@@ -103,19 +103,19 @@ def count_table(cardinality: Int64s, scope: Sequence[int], codes: Int64s, weight
 
 def checked_cardinality(cardinality: ArrayLike) -> Int64s:
     """Return the numbers of labels, all at least 1."""
-    given = np.atleast_1d(np.asarray(cardinality))
-    if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given) or int(given.min()) < 1:
+    sizes = np.atleast_1d(np.asarray(cardinality))
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or not len(sizes) or int(sizes.min()) < 1:
         raise InvalidArgumentError(
             f"cardinality must be one whole number of labels per variable, at least 1 each, but"
             f" {cardinality!r} was given."
         )
-    return given.astype(np.int64)
+    return sizes.astype(np.int64)
 
 
 def checked_records(
     cardinality: Int64s, records: ArrayLike, weights: ArrayLike | None = None
 ) -> tuple[Int64s, Floats | None]:
-    """Return records as int64[records, variables] and weights as float64[records], or refuse them."""
+    """Check records and weights; return int64[records, variables] and float64[records]."""
     codes = np.asarray(records)
     if codes.ndim != 2 or codes.shape[1] != len(cardinality):
         raise ShapeError(
@@ -124,15 +124,16 @@ def checked_records(
         )
     if codes.dtype.kind not in "iu" and codes.size:
         raise InvalidArgumentError(
-            f"records hold integer codes, but {codes.dtype} was given: encode labels with Domain.encode."
+            f"records must be integer codes, but {codes.dtype} was given: encode labels with Domain.encode."
         )
     codes = codes.astype(np.int64)
     wrong = np.argwhere((codes < 0) | (codes >= cardinality))
     if len(wrong):
         row, variable = wrong[0].tolist()
         raise InvalidArgumentError(
-            f"record {row} gives variable {variable} the code {codes[row, variable]}, but its codes are 0 to"
-            f" {cardinality[variable] - 1}: data must be fully observed, so drop or fill in what is missing."
+            f"record {row} gives variable {variable} the code {codes[row, variable]}, but its codes are"
+            f" 0 to {cardinality[variable] - 1}: data must be fully observed, so drop records with"
+            " missing values, or fill them in."
         )
     if weights is None:
         return codes, None
@@ -164,8 +165,8 @@ def _check_counts(cardinality: Int64s, scope: tuple[int, ...], table: Floats) ->
     shape = tuple(cardinality[list(scope)].tolist())
     if table.shape != shape:
         raise ShapeError(
-            f"the counts of clique {scope} have shape {table.shape}, but its cardinalities ask for {shape}:"
-            " reshape or transpose them."
+            f"the counts of clique {scope} have shape {table.shape}, but the cardinalities of its"
+            f" variables require {shape}: reshape or transpose them."
         )
     if not bool((np.isfinite(table) & (table >= 0)).all()) or not float(table.sum()) > 0.0:
         raise CountsError(
@@ -175,7 +176,7 @@ def _check_counts(cardinality: Int64s, scope: tuple[int, ...], table: Floats) ->
 
 
 def _check_agreement(cliques: Sequence[tuple[int, ...]], tables: Sequence[Floats]) -> None:
-    """Refuse tables of which two give what they share different counts; one total for all goes first."""
+    """Refuse tables that disagree on the counts of their shared variables; compare totals first."""
     total = float(tables[0].sum())
     around: dict[int, list[int]] = {}
     for index, clique in enumerate(cliques):
@@ -185,19 +186,19 @@ def _check_agreement(cliques: Sequence[tuple[int, ...]], tables: Sequence[Floats
     ordered = sorted(pairs) + sorted(
         {pair for near in around.values() for pair in combinations(near, 2)} - pairs
     )
-    for one, other in ordered:
-        shared = sorted(set(cliques[one]) & set(cliques[other]))
-        first, second = (margin(tables[index], cliques[index], shared) for index in (one, other))
+    for left, right in ordered:
+        shared = sorted(set(cliques[left]) & set(cliques[right]))
+        first, second = (margin(tables[index], cliques[index], shared) for index in (left, right))
         if float(np.abs(first - second).max()) > AGREEMENT * total:
             what = f"variables {tuple(shared)}" if shared else "all records"
             raise CountsError(
-                f"cliques {cliques[one]} and {cliques[other]} disagree on the counts of {what}:"
+                f"cliques {cliques[left]} and {cliques[right]} disagree on the counts of {what}:"
                 f" {first.tolist()} and {second.tolist()}. Count both on the same records."
             )
 
 
 def margin(table: Floats, scope: Sequence[int], kept: Sequence[int]) -> Floats:
-    """Sum a table over ``scope`` down to the variables ``kept``, one axis each in the order of ``kept``."""
+    """Sum a table over ``scope`` to the variables ``kept``, with axes in the order of ``kept``."""
     rest = tuple(axis for axis, v in enumerate(scope) if v not in kept)
     left = [v for v in scope if v in kept]
     return np.asarray(table.sum(axis=rest).transpose([left.index(v) for v in kept]))

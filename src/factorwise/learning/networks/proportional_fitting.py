@@ -1,11 +1,11 @@
 """Maximum likelihood of Markov networks with a free table per clique.
 
-Read top to bottom: the fit, iterative proportional fitting, the closed form of decomposable networks, and
-the walk over a junction tree that makes a step of the former cheap.
+The file has the result, iterative proportional fitting, the closed form of decomposable networks, and the
+walk over a junction tree that makes a step of proportional fitting cheap.
 
-The likelihood is highest where the clique marginals of the model equal the empirical ones. Proportional
-fitting takes one clique after the other and multiplies its factor by empirical over model marginal, which
-makes that clique right and the others a little wrong, less so every time.
+The likelihood is highest if the clique marginals of the model equal the empirical ones. Proportional fitting
+takes one clique after the other and multiplies its factor by the empirical over the model marginal. This
+makes the marginals of that clique right and those of the others slightly wrong, by less in every sweep.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from factorwise.model.grounding import FactorGraph
 from factorwise.types import Bools, Floats
 from factorwise.validation import check_count, check_number
 
-# Up to so many settings one table over all variables is walked a fifth faster than a tree of smaller ones.
+# Up to this many settings, walking one table over all variables is a fifth faster than a tree of smaller
+# ones.
 SMALL_JOINT = 512
 
 
@@ -36,15 +37,15 @@ class NetworkFit:
     """A Markov network fitted to counts.
 
     graph
-        One factor per clique, in the order of the counts; ``-inf`` where a setting was never seen.
+        One factor per clique, in the order of the counts; ``-inf`` for settings that never occurred.
     log_likelihood
-        Log-probability that the fit gives to all records.
+        Log-probability of all records under the fit.
     iterations
         Sweeps over the cliques; 0 for the closed form.
     residual
         Largest difference between a clique marginal of the model and the empirical one.
     converged
-        Whether the residual met the tolerance.
+        Whether the residual is within the tolerance.
     """
 
     graph: FactorGraph
@@ -63,13 +64,13 @@ def fit_proportional(
 ) -> NetworkFit:
     """Fit a network over any cliques by iterative proportional fitting.
 
-    Marginals are exact. A variable that no clique names stays uniform. On a decomposable network the first
-    sweep is enough, a second confirms it, and `fit_decomposable` needs none.
+    Marginals are exact. A variable that no clique names stays uniform. For a decomposable network the first
+    sweep suffices and a second one confirms it; `fit_decomposable` needs none.
 
     tolerance
-        Largest difference of a clique marginal from the empirical one that counts as none.
+        Largest difference between clique marginals and empirical ones that counts as converged.
     max_sweeps
-        Sweeps over all cliques after which to stop with a `ConvergenceWarning`.
+        Number of sweeps after which to stop with a `ConvergenceWarning`.
     memory_limit
         Bytes that tables may take; a network that needs more is refused before anything is allocated.
 
@@ -85,15 +86,16 @@ def fit_proportional(
         moved = walk.sweep()
         sweeps += 1
         if moved <= threshold or sweeps == max_sweeps:
-            # What a sweep corrects is not yet what is left after it; asking anew also drops rounding.
+            # What a sweep corrects differs from the error after it; computing it again also removes rounding
+            # errors.
             residual = walk.calibrate()
             threshold /= 2
     if residual > tolerance:
         warnings.warn(
             f"proportional fitting stopped after {sweeps} sweeps with clique marginals off by"
-            f" {residual:.3g}, more than tolerance={tolerance}. Raise max_sweeps or tolerance; if counts are"
-            " zero, add a little to each, for a fit on the boundary is approached slowly; if the tables were"
-            " not counted on the same records, no distribution may have them all.",
+            f" {residual:.3g}, more than tolerance={tolerance}. Raise max_sweeps or tolerance; if"
+            " counts are zero, add a little to each, because a fit on the boundary converges slowly;"
+            " if the tables were not counted on the same records, no distribution may fit them all.",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -110,18 +112,18 @@ def fit_proportional(
 def fit_decomposable(counts: CliqueCounts) -> NetworkFit:
     """Fit a decomposable network in closed form: clique marginals over separator marginals.
 
-    Taking the variables out one by one, each with all its neighbors in one clique, writes the fit as a
-    product of conditionals, count of the variable with its neighbors over count of the neighbors. Anything
-    else is refused with a `StructureError` that names what is in the way.
+    Eliminating the variables one by one, each with all its neighbors in one clique, writes the fit as a
+    product of conditionals: the count of the variable with its neighbors over the count of the neighbors.
+    Other networks are refused with a `StructureError` that names the obstacle.
     """
     potentials = [np.zeros(table.shape) for table in counts.tables]
     members = [set(clique) for clique in counts.cliques]
     order = elimination_order(counts.graph(potentials))
     free = 0.0
-    for variable, *others in order.cliques:
-        needed = {variable, *others}
+    for variable, *neighbors in order.cliques:
+        needed = {variable, *neighbors}
         host = next((index for index, clique in enumerate(members) if needed <= clique), None)
-        if host is None and others:
+        if host is None and neighbors:
             raise _not_decomposable(counts, needed)
         if host is None:
             free += math.log(counts.cardinality[variable])
@@ -139,15 +141,15 @@ def _not_decomposable(counts: CliqueCounts, needed: set[int]) -> StructureError:
     if cycle:
         fault = f"variables {cycle} form a cycle without a chord"
     else:
-        fault = f"variables {tuple(sorted(needed))} are joined two by two, but no clique holds them all"
+        fault = f"variables {tuple(sorted(needed))} are connected pairwise, but no clique contains them all"
     return StructureError(
-        f"the network is not decomposable: {fault}, so there is no closed form. Use fit_proportional, or add"
-        " a clique that holds them all."
+        f"the network is not decomposable: {fault}, so there is no closed form. Use fit_proportional,"
+        " or add a clique that contains them all."
     )
 
 
 def _chordless_cycle(counts: CliqueCounts) -> tuple[int, ...]:
-    """Find a cycle of four or more variables of which only neighbors are joined; empty if there is none."""
+    """Find a cycle of four or more variables without a chord; return an empty one if there is none."""
     adjacent: dict[int, set[int]] = {v: set() for v, size in enumerate(counts.cardinality) if size > 1}
     for clique in counts.cliques:
         members = {v for v in clique if v in adjacent}
@@ -157,12 +159,12 @@ def _chordless_cycle(counts: CliqueCounts) -> tuple[int, ...]:
         for start, end in combinations(sorted(neighbors), 2):
             if end in adjacent[start]:
                 continue
-            # A shortest way around v has no chord; together with v it still has none.
+            # A shortest path around v has no chord, and has none with v either.
             came: dict[int, int] = {start: start}
             queue = [start]
-            for here in queue:
-                fresh = adjacent[here] - came.keys() - (neighbors - {end}) - {v}
-                came.update(dict.fromkeys(fresh, here))
+            for variable in queue:
+                fresh = adjacent[variable] - came.keys() - (neighbors - {end}) - {v}
+                came.update(dict.fromkeys(fresh, variable))
                 queue.extend(sorted(fresh))
             if end in came:
                 way = [end]
@@ -173,7 +175,7 @@ def _chordless_cycle(counts: CliqueCounts) -> tuple[int, ...]:
 
 
 class _Fit(NamedTuple):
-    """Make one clique right.
+    """Fit the marginals of one clique.
 
     rest
         Axes of the cluster that are not the clique's.
@@ -191,7 +193,7 @@ class _Fit(NamedTuple):
 
 
 class _Move(NamedTuple):
-    """Tell a neighbor what changed.
+    """Send a neighbor the change.
 
     edge
         Number of the separator.
@@ -211,10 +213,10 @@ class _Move(NamedTuple):
 class _Walk:
     """A distribution as tables over the clusters of a junction tree, and a round trip through them.
 
-    The distribution is the product of the cluster tables over the product of the separator tables. The
-    table of the cluster one stands at is its marginal, so a clique inside it is made right there and then;
-    a move to a neighbor multiplies the neighbor's table by new over old separator. So one sweep costs two
-    moves per cluster, and inference is not begun anew at each clique.
+    The distribution is the product of the cluster tables over the product of the separator tables. The table
+    of the current cluster is its marginal, so a clique inside it can be fitted there at once; a move to a
+    neighbor multiplies the neighbor's table by the new over the old separator. So a sweep takes two moves per
+    cluster instead of one inference per clique.
     """
 
     log_partition: float
@@ -225,19 +227,20 @@ class _Walk:
         self._log = [np.zeros(table.shape) for table in counts.tables]
         self._oracle = JunctionTree(memory_limit=memory_limit)
         order = elimination_order(counts.graph(self._log))
-        order.require_memory(4, memory_limit)  # cluster tables, the same as factors, buckets, beliefs
+        # cluster tables, factors, buckets and beliefs, all of equal size
+        order.require_memory(4, memory_limit)
         self._clusters, home, self._edges = _junction_tree(order, math.prod(self._sizes) <= SMALL_JOINT)
         self._inside: list[list[_Fit]] = [[] for _ in self._clusters]
         rank = {v: turn for turn, v in enumerate(home)}
         first = [min((rank[v] for v in clique if v in rank), default=-1) for clique in counts.cliques]
-        # Backwards along the order, so that a decomposable network is right after one sweep.
+        # Backwards along the order, so that one sweep fits a decomposable network.
         for index in sorted(range(len(first)), key=lambda index: -first[index]):
             if first[index] >= 0:
                 self._add(index, home[order.cliques[first[index]][0]])
         self._program = list(self._round_trip())
 
     def sweep(self) -> float:
-        """Make every clique right once; returns the largest difference found on the way."""
+        """Fit every clique once; return the largest difference before its fit."""
         largest = 0.0
         for step in self._program:
             if isinstance(step, _Fit):
@@ -247,29 +250,29 @@ class _Walk:
         return largest
 
     def calibrate(self) -> float:
-        """Compute all tables anew from the potentials; returns the largest difference of a clique."""
+        """Compute all tables again from the potentials; return the largest difference of a clique."""
         cliques = zip(self._counts.cliques, self.log_potentials(), strict=True)
         clusters = ((scope, np.zeros([self._sizes[v] for v in scope])) for scope in self._clusters)
-        found = self._oracle.marginals(FactorGraph.build(self._sizes, [*cliques, *clusters]))
-        self.log_partition = found.log_partition
+        marginals = self._oracle.marginals(FactorGraph.build(self._sizes, [*cliques, *clusters]))
+        self.log_partition = marginals.log_partition
         count = len(self._counts.cliques)
-        self._tables = [np.array(table) for table in found.factor[count:]]
+        self._tables = [np.array(table) for table in marginals.factor[count:]]
         self._separators = []
-        for one, other in self._edges:
-            scope = self._clusters[one]
-            rest = tuple(axis for axis, v in enumerate(scope) if v not in self._clusters[other])
-            self._separators.append(self._tables[one].sum(axis=rest))
-        pairs = zip(self._counts.proportions(), found.factor[:count], strict=True)
-        return max((float(np.abs(wanted - got).max()) for wanted, got in pairs), default=0.0)
+        for left, right in self._edges:
+            scope = self._clusters[left]
+            rest = tuple(axis for axis, v in enumerate(scope) if v not in self._clusters[right])
+            self._separators.append(self._tables[left].sum(axis=rest))
+        pairs = zip(self._counts.proportions(), marginals.factor[:count], strict=True)
+        return max((float(np.abs(wanted - actual).max()) for wanted, actual in pairs), default=0.0)
 
     def log_potentials(self) -> list[Floats]:
-        """Return the log-potentials of the cliques, axes as the cliques name them."""
-        found = []
+        """Return the log-potentials of the cliques, with axes in the cliques' order."""
+        tables = []
         for clique, aligned in zip(self._counts.cliques, self._log, strict=True):
             ascending = np.argsort(clique)
             table = aligned.reshape([self._sizes[clique[axis]] for axis in ascending])
-            found.append(table.transpose(np.argsort(ascending)))
-        return found
+            tables.append(table.transpose(np.argsort(ascending)))
+        return tables
 
     def _add(self, index: int, cluster: int) -> None:
         clique, scope = self._counts.cliques[index], self._clusters[cluster]
@@ -280,28 +283,28 @@ class _Walk:
         self._log[index] = np.zeros(shape)
 
     def _round_trip(self) -> Iterator[_Fit | _Move]:
-        """Visit each tree of clusters depth first, making the cliques of a cluster right on arrival."""
+        """Visit each tree of clusters depth first, and fit the cliques of a cluster on arrival."""
         around: list[list[tuple[int, int]]] = [[] for _ in self._clusters]
-        for edge, (one, other) in enumerate(self._edges):
-            around[one].append((edge, other))
-            around[other].append((edge, one))
+        for edge, (left, right) in enumerate(self._edges):
+            around[left].append((edge, right))
+            around[right].append((edge, left))
         fresh = dict.fromkeys(range(len(self._clusters)))
         while fresh:
             root, _ = fresh.popitem()
             yield from self._inside[root]
             path = [(-1, root)]
             while path:
-                back, here = path[-1]
-                edge, there = next((way for way in around[here] if way[1] in fresh), (-1, -1))
-                if there >= 0:
-                    del fresh[there]
-                    path.append((edge, there))
-                    yield self._step(edge, here, there)
-                    yield from self._inside[there]
+                back, current = path[-1]
+                edge, neighbor = next((way for way in around[current] if way[1] in fresh), (-1, -1))
+                if neighbor >= 0:
+                    del fresh[neighbor]
+                    path.append((edge, neighbor))
+                    yield self._step(edge, current, neighbor)
+                    yield from self._inside[neighbor]
                 else:
                     path.pop()
                     if path:
-                        yield self._step(back, here, path[-1][1])
+                        yield self._step(back, current, path[-1][1])
 
     def _step(self, edge: int, source: int, target: int) -> _Move:
         left, arrived = self._clusters[source], self._clusters[target]
@@ -314,9 +317,9 @@ class _Walk:
         marginal = table.sum(axis=step.rest, keepdims=True)
         if bool((step.seen & (marginal == 0.0)).any()):
             raise CountsError(
-                f"the counts of clique {self._counts.cliques[step.clique]} are above zero where the zeros of"
-                " other cliques leave nothing: no distribution has all these tables. Count all cliques on the"
-                " same records."
+                f"the counts of clique {self._counts.cliques[step.clique]} are above zero where the"
+                " zeros of other cliques allow nothing: no distribution fits all these tables. Count"
+                " all cliques on the same records."
             )
         ratio = _ratio(step.wanted, marginal)
         table *= ratio
@@ -333,19 +336,19 @@ class _Walk:
 def _junction_tree(
     order: EliminationOrder, whole: bool
 ) -> tuple[list[tuple[int, ...]], dict[int, int], list[tuple[int, int]]]:
-    """Drop the cliques of an order that lie in another.
+    """Merge the cliques of an order that are contained in another.
 
-    Returns the clusters, each with its variables in ascending order; for each variable, in the order they
-    go, the cluster that holds it with all it is then joined to; and the pairs of neighboring clusters.
+    Return the clusters, each with its variables in ascending order; for each variable, in elimination order,
+    the cluster that contains it and its remaining neighbors; and the pairs of neighboring clusters.
 
     whole
         Make one cluster of all variables.
     """
-    place = {clique[0]: index for index, clique in enumerate(order.cliques)}
+    index_of = {clique[0]: index for index, clique in enumerate(order.cliques)}
     if whole:
-        return [tuple(sorted(place))] if place else [], dict.fromkeys(place, 0), []
-    home = list(range(len(place)))
-    parent = [place[clique[1]] if len(clique) > 1 else index for index, clique in enumerate(order.cliques)]
+        return [tuple(sorted(index_of))] if index_of else [], dict.fromkeys(index_of, 0), []
+    home = list(range(len(index_of)))
+    parent = [index_of[clique[1]] if len(clique) > 1 else index for index, clique in enumerate(order.cliques)]
     for index, clique in enumerate(order.cliques):
         above = parent[index]
         if home[above] == above != index and len(order.cliques[above]) == len(clique) - 1:
@@ -353,14 +356,14 @@ def _junction_tree(
     kept = {index: number for number, index in enumerate(sorted(set(home)))}
     edges = {(home[index], home[above]) for index, above in enumerate(parent) if home[index] != home[above]}
     clusters = [tuple(sorted(order.cliques[index])) for index in kept]
-    numbers = {variable: kept[home[index]] for variable, index in place.items()}
-    return clusters, numbers, sorted((kept[one], kept[other]) for one, other in edges)
+    numbers = {variable: kept[home[index]] for variable, index in index_of.items()}
+    return clusters, numbers, sorted((kept[left], kept[right]) for left, right in edges)
 
 
-def _ratio(wanted: Floats, found: Floats) -> Floats:
-    """Divide, with zero over zero zero."""
+def _ratio(wanted: Floats, actual: Floats) -> Floats:
+    """Divide, where zero over zero is zero."""
     return np.divide(
-        wanted, found, out=np.zeros(np.broadcast_shapes(wanted.shape, found.shape)), where=found > 0
+        wanted, actual, out=np.zeros(np.broadcast_shapes(wanted.shape, actual.shape)), where=actual > 0
     )
 
 

@@ -1,7 +1,7 @@
-"""Directed models with tables (Bayesian networks): counting is maximum likelihood.
+"""Directed models with tables (Bayesian networks), for which counting is maximum likelihood.
 
-With known parents and fully observed data the likelihood falls apart into one term per table, so each table
-is fitted alone, by the shares of its counts. Dirichlet priors are conjugate and come in as counts too.
+With known parents and fully observed data, the likelihood separates into one term per table, so each table is
+fitted alone, by the proportions of its counts. Dirichlet priors are conjugate and are added as counts, too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class TableNetwork:
     tables: tuple[Floats, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parents", tuple(tuple(int(v) for v in given) for given in self.parents))
+        object.__setattr__(
+            self, "parents", tuple(tuple(int(v) for v in own_parents) for own_parents in self.parents)
+        )
         object.__setattr__(self, "tables", tuple(np.asarray(t, dtype=np.float64) for t in self.tables))
         if len(self.parents) != len(self.tables) or not self.tables:
             raise ShapeError(
@@ -53,12 +55,13 @@ class TableNetwork:
             self._check_table(variable, table)
 
     def _check_table(self, variable: int, table: Floats) -> None:
-        given = self.parents[variable]
-        sizes = tuple(self.tables[v].shape[-1] for v in given)
-        if table.ndim != len(given) + 1 or table.shape[:-1] != sizes or not table.size:
+        own_parents = self.parents[variable]
+        sizes = tuple(self.tables[v].shape[-1] for v in own_parents)
+        if table.ndim != len(own_parents) + 1 or table.shape[:-1] != sizes or not table.size:
             raise ShapeError(
-                f"the table of variable {variable} has shape {table.shape}, but its parents {given} ask"
-                f" for {(*sizes, 'labels')}: one axis per parent, then one for the variable."
+                f"the table of variable {variable} has shape {table.shape}, but its parents"
+                f" {own_parents} require {(*sizes, 'labels')}: one axis per parent, then one for the"
+                " variable."
             )
         if not bool((table >= 0.0).all()) or not np.allclose(table.sum(axis=-1), 1.0, rtol=0.0, atol=1e-9):
             raise InvalidArgumentError(
@@ -76,9 +79,10 @@ class TableNetwork:
         return (*self.parents[variable], variable)
 
     def log_likelihood(self, records: ArrayLike, weights: ArrayLike | None = None) -> float:
-        """Log-probability of fully observed records, int [records, variables], each as often as its weight.
+        """Return the log-probability of fully observed records, each times its weight.
 
-        ``-inf`` if a record is impossible.
+        records : int [records, variables]
+            Codes. The result is ``-inf`` if a record is impossible.
         """
         codes, importance = checked_records(self.cardinality, records, weights)
         counts = (
@@ -88,7 +92,7 @@ class TableNetwork:
         return float(sum(expectation(n, _log(t)) for n, t in zip(counts, self.tables, strict=True)))
 
     def to_graph(self) -> FactorGraph:
-        """Return the same distribution as a factor graph, one factor per table; its log Z is zero."""
+        """Return the same distribution as a factor graph with one factor per table; its log Z is zero."""
         factors = ((self.scope_of(v), _log(table)) for v, table in enumerate(self.tables))
         return FactorGraph.build(self.cardinality, factors)
 
@@ -99,10 +103,11 @@ class TableNetwork:
         values = np.zeros((size, len(self.tables)), dtype=np.int64)
         uniform = np.empty(size)
         for variable in topological_order(self.parents):
-            given = tuple(values[:, v] for v in self.parents[variable])
-            ladder = self.tables[variable][given].cumsum(axis=-1)
+            parent_values = tuple(values[:, v] for v in self.parents[variable])
+            ladder = self.tables[variable][parent_values].cumsum(axis=-1)
             fill_uniforms(stream.state, uniform)
-            # The first label whose rung lies above: never one of probability zero, whose rung adds nothing.
+            # The first label whose cumulative sum is larger: never one of probability zero, which adds
+            # nothing to the sum.
             rung = uniform * ladder[..., -1]
             values[:, variable] = (ladder > rung[:, None]).argmax(axis=-1)
         return values
@@ -116,13 +121,15 @@ def fit_tables(
     *,
     pseudo_counts: PseudoCounts = 0.0,
 ) -> TableNetwork:
-    """Fit every table by the shares of its counts, pseudo-counts included.
+    """Fit every table by the proportions of its counts, including pseudo-counts.
 
-    Labels of a variable whose parents were never seen in some setting, and have no pseudo-counts there, are
-    taken to be equally likely: the likelihood does not depend on them.
+    If the parents of a variable never have some setting and there are no pseudo-counts for it, the variable's
+    labels are equally likely in that setting: the likelihood does not depend on them.
 
+    cardinality
+        Number of labels of each variable.
     parents
-        For each variable, those it depends on directly.
+        For each variable, those on which it depends directly.
     records : int [records, variables]
         Codes, fully observed.
     weights
@@ -130,12 +137,12 @@ def fit_tables(
     pseudo_counts
         Added to the counts: one number for all entries, or an array for each variable that broadcasts to its
         table. The fit is then the posterior mean under a Dirichlet prior with these parameters, and the
-        posterior mode under one with 1 more; 0 is maximum likelihood.
+        posterior mode under one with parameters larger by 1; 0 is maximum likelihood.
 
     Implements: mccallum17learning, "Parameter Estimation in Bayesian Networks: Decomposability".
     """
     sizes = checked_cardinality(cardinality)
-    structure = tuple(tuple(int(v) for v in given) for given in parents)
+    structure = tuple(tuple(int(v) for v in own_parents) for own_parents in parents)
     if len(structure) != len(sizes):
         raise ShapeError(
             f"{len(sizes)} variables need a list of parents each, empty for those without, but"
@@ -144,8 +151,8 @@ def fit_tables(
     topological_order(structure)
     codes, importance = checked_records(sizes, records, weights)
     tables = []
-    for variable, given in enumerate(structure):
-        counts = count_table(sizes, (*given, variable), codes, importance)
+    for variable, own_parents in enumerate(structure):
+        counts = count_table(sizes, (*own_parents, variable), codes, importance)
         counts += _pseudo_counts(pseudo_counts, variable, counts.shape, len(sizes))
         totals = counts.sum(axis=-1, keepdims=True)
         uniform = np.full(counts.shape, 1.0 / sizes[variable])
@@ -154,18 +161,18 @@ def fit_tables(
 
 
 def topological_order(parents: Sequence[Sequence[int]]) -> list[int]:
-    """Return all variables, parents first; a structure with a cycle is refused, and the cycle named."""
+    """Return all variables, parents first; a cycle is refused, and the error names it."""
     count = len(parents)
-    for variable, given in enumerate(parents):
-        if len(set(given)) < len(given) or not all(0 <= v < count for v in given):
+    for variable, own_parents in enumerate(parents):
+        if len(set(own_parents)) < len(own_parents) or not all(0 <= v < count for v in own_parents):
             raise InvalidArgumentError(
                 f"parents of variable {variable} must be different variables from 0 to {count - 1}, but"
-                f" {tuple(given)} was given."
+                f" {tuple(own_parents)} was given."
             )
-    waiting = {variable: len(given) for variable, given in enumerate(parents)}
+    waiting = {variable: len(own_parents) for variable, own_parents in enumerate(parents)}
     children: list[list[int]] = [[] for _ in parents]
-    for variable, given in enumerate(parents):
-        for v in given:
+    for variable, own_parents in enumerate(parents):
+        for v in own_parents:
             children[v].append(variable)
     order = [variable for variable, missing in waiting.items() if not missing]
     for done in order:
@@ -176,14 +183,14 @@ def topological_order(parents: Sequence[Sequence[int]]) -> list[int]:
                 order.append(child)
     if waiting:
         raise StructureError(
-            f"variables {_cycle(parents, set(waiting))} depend on each other in a circle: drop a parent"
-            " somewhere along it, or use an undirected network (fit_proportional)."
+            f"variables {_cycle(parents, set(waiting))} depend on each other in a cycle: drop one of"
+            " these parents, or use an undirected network (fit_proportional)."
         )
     return order
 
 
 def _cycle(parents: Sequence[Sequence[int]], stuck: set[int]) -> tuple[int, ...]:
-    """Walk from parent to parent among variables that wait for one another until one comes again."""
+    """Follow parents among the variables that wait for one another until one repeats."""
     path = [min(stuck)]
     while True:
         ahead = next(v for v in parents[path[-1]] if v in stuck)
@@ -192,13 +199,17 @@ def _cycle(parents: Sequence[Sequence[int]], stuck: set[int]) -> tuple[int, ...]
         path.append(ahead)
 
 
-def _pseudo_counts(given: PseudoCounts, variable: int, shape: tuple[int, ...], variables: int) -> Floats:
-    if not isinstance(given, int | float) and len(given) != variables:
+def _pseudo_counts(
+    pseudo_counts: PseudoCounts, variable: int, shape: tuple[int, ...], variables: int
+) -> Floats:
+    if not isinstance(pseudo_counts, int | float) and len(pseudo_counts) != variables:
         raise ShapeError(
             f"pseudo_counts must be one number, or one array for each of {variables} variables, but"
-            f" {len(given)} were given."
+            f" {len(pseudo_counts)} were given."
         )
-    values = np.asarray(given if isinstance(given, int | float) else given[variable], dtype=np.float64)
+    values = np.asarray(
+        pseudo_counts if isinstance(pseudo_counts, int | float) else pseudo_counts[variable], dtype=np.float64
+    )
     try:
         prior = np.broadcast_to(values, shape)
     except ValueError:

@@ -1,10 +1,10 @@
-"""Batch optimizers for weights: one objective, one result, several methods.
+"""Batch optimizers for weights: one kind of objective, one kind of result, several methods.
 
 >>> import numpy as np
 >>> from factorwise.learning.likelihood.priors import Prior
 >>> target = np.array([3.0, 0.2])
->>> found = minimize(lambda w: (((w - target) ** 2).sum(), 2 * (w - target)), [0, 0], prior=Prior(l1=1.0))
->>> found.converged, found.weights.round(6).tolist()
+>>> optimum = minimize(lambda w: (((w - target) ** 2).sum(), 2 * (w - target)), [0, 0], prior=Prior(l1=1.0))
+>>> optimum.converged, optimum.weights.round(6).tolist()
 (True, [2.5, 0.0])
 """
 
@@ -76,22 +76,23 @@ def minimize(
     """Minimize ``objective(w) + prior.l1 * sum(abs(w)) + prior.l2 * sum(w ** 2)``.
 
     objective
-        Weights (float64[n], not to be kept or changed) to value and gradient (float64[n], which the next
-        call may overwrite). A value or gradient that is not finite makes the optimizer step back, except at
-        the start.
+        A function of the weights (float64[n], which it must not keep or change) that returns the value and
+        the gradient (float64[n], which its next call may overwrite). If one of them is not finite, the
+        optimizer steps back; at the start that is an error.
     start : float64[n]
-        First weights; those of an earlier fit make a warm start.
+        Initial weights; those of an earlier fit give a warm start.
     prior
-        Prices of absolute and squared weights, such as a `factorwise.learning.likelihood.priors.Prior`.
+        Penalties of absolute and squared weights, such as a `factorwise.learning.likelihood.priors.Prior`.
     method
         A key of `METHODS`. With an l1 penalty "lbfgs" means "owlqn", its form for such penalties.
     watch
         Called after each iteration; returning True stops.
     hessian_product
-        For "newton_cg": weights and a direction to the objective's Hessian times it.
+        For "newton_cg": a function of the weights and a direction that returns the objective's Hessian times
+        the direction.
     config, settings
-        When to stop and how much to remember: an `OptimizerConfig`, its fields by name, or both, where what
-        is given by name prevails.
+        When to stop and how much to remember: an `OptimizerConfig`, its fields by name, or both; fields given
+        by name take precedence.
     """
     known = [item.name for item in fields(OptimizerConfig)]
     for name in settings:
@@ -101,7 +102,7 @@ def minimize(
         method = "owlqn"
     if hessian_product is not None and method != "newton_cg":
         raise InvalidArgumentError(
-            f"hessian_product was given, but method {method!r} does not use it. Leave it out, or choose"
+            f"hessian_product was given, but method {method!r} does not use it: leave it out, or use"
             " method='newton_cg'."
         )
     problem = Problem(objective, checked_start(start), prior, hessian_product)

@@ -1,4 +1,4 @@
-"""What every optimizer takes and returns: the objective, the settings, the progress, the result."""
+"""The interface of all optimizers: the objective, the settings, the progress, the result."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from factorwise.types import Bools, Float64s
 Vector: TypeAlias = Float64s
 LineSearch = Literal["MoreThuente", "Backtracking", "StrongBacktracking"]
 
-# Value and gradient at the weights; the next call may overwrite the array returned.
+# Value and gradient at the weights; the next call may overwrite the array that is returned.
 Objective: TypeAlias = Callable[[Vector], tuple[float, Vector]]
 
-# Weights and a direction to the second derivative times that direction.
+# The second derivative times a direction, from the weights and the direction.
 HessianProduct: TypeAlias = Callable[[Vector, Vector], Vector]
 
-STALLED_AFTER = 8  # iterations with neither a lower value nor a smaller gradient than ever before
+STALLED_AFTER = 8  # iterations without a lower value or a smaller gradient than ever before
 
 
 class ObjectiveError(FactorwiseError, ValueError):
-    """An objective that returns what no optimizer can work with."""
+    """An objective returned something that optimizers cannot use."""
 
 
 class Penalty(Protocol):
-    """What an optimizer must know of a prior: ``l1 * sum(abs(w[penalized])) + l2 * sum(w ** 2)``."""
+    """What an optimizer needs of a prior: ``l1 * sum(abs(w[penalized])) + l2 * sum(w ** 2)``."""
 
     @property
     def l1(self) -> float:
-        """Price of the absolute weight."""
+        """The penalty per absolute weight."""
         ...
 
     @property
     def l2(self) -> float:
-        """Price of the squared weight."""
+        """The penalty per squared weight."""
         ...
 
     @property
     def penalized(self) -> Bools | None:
-        """Which weights pay ``l1`` (bool[n]); None means all."""
+        """The weights to which ``l1`` applies (bool[n]); None means all."""
         ...
 
 
@@ -55,24 +55,24 @@ class OptimizerConfig:
     """When to stop and how much to remember; names and defaults are those of CRFsuite and liblbfgs.
 
     max_iterations
-        Most iterations; None for no limit.
+        Largest number of iterations; None for no limit.
     epsilon
         Stop when the norm of the (pseudo-)gradient is below this times the larger of 1 and the norm of the
         weights.
     period, delta
-        Stop when the value fell by less than ``delta`` relative to itself in the last ``period`` iterations;
-        a period of 0 switches this off.
+        Stop when the value decreased by a share of less than ``delta`` in the last ``period`` iterations; a
+        period of 0 switches this off.
     memory
-        Pairs of steps and gradient changes that quasi-Newton methods remember.
+        Number of pairs of steps and gradient changes that quasi-Newton methods remember.
     line_search
         How smooth methods choose the length of a step.
     max_linesearch
-        Most evaluations of the objective in one line search.
+        Largest number of evaluations of the objective in one line search.
     precision
-        Relative rounding error of the objective's value: 1e-7 suits one computed in single precision. Smaller
-        differences of value are decided by slopes.
+        Relative rounding error of the objective's value: 1e-7 suits a value computed in single precision.
+        Smaller differences of the value are decided by slopes.
     history
-        How the remembered pairs are stored; the weights and gradients themselves are float64 always.
+        Precision in which the remembered pairs are stored; weights and gradients are always float64.
     threads
         For the optimizer's own vectors; the result does not depend on it.
     """
@@ -100,13 +100,13 @@ class OptimizerConfig:
         require(self.history in ("float32", "float64"), "history", self.history, "'float32' or 'float64'")
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for the provenance record of a saved model."""
+        """Return plain values, for the provenance record of a saved model."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """Where an optimizer stood after an iteration; iteration 0 is the start.
+    """The state of an optimizer after an iteration; iteration 0 is the start.
 
     value
         Objective plus penalty.
@@ -117,7 +117,7 @@ class Iteration:
     evaluations
         Calls of the objective since the start.
     active
-        Weights that are not zero.
+        Number of weights that are not zero.
     seconds
         Time since the start.
     """
@@ -133,7 +133,7 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True)
 class Progress(Iteration):
-    """What a watcher sees: the iteration and the weights (float64[n], read only, overwritten later)."""
+    """What a watcher gets: the iteration and the weights (float64[n], read only, overwritten later)."""
 
     weights: Vector
 
@@ -144,7 +144,7 @@ Watch: TypeAlias = Callable[[Progress], bool | None]
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """Where an optimizer ended.
+    """The result of an optimizer.
 
     weights : float64[n]
     value
@@ -152,11 +152,11 @@ class Optimum:
     gradient_norm
         Norm of the (pseudo-)gradient there.
     converged
-        Whether one of the rules for convergence was met, not a limit.
+        Whether it stopped by a rule for convergence rather than a limit.
     message
-        Why it ended.
+        Why it stopped.
     trace
-        Every iteration, the start included.
+        Every iteration, including the start.
     """
 
     weights: Vector
@@ -170,7 +170,7 @@ class Optimum:
 
 
 class Problem(NamedTuple):
-    """What is to be minimized, and from where."""
+    """The function to minimize, and the start."""
 
     objective: Objective
     start: Vector
@@ -186,7 +186,7 @@ class Ending(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """The numbers at one point that the stopping rules ask for."""
+    """The numbers at one point that the stopping rules need."""
 
     value: float
     gradient_norm: float
@@ -195,7 +195,7 @@ class Standing(NamedTuple):
 
 
 class Monitor:
-    """Records iterations, tells the watcher, and knows when to stop."""
+    """Records iterations, reports them to the watcher, and decides when to stop."""
 
     def __init__(self, config: OptimizerConfig, watch: Watch | None) -> None:
         self.config = config
@@ -206,7 +206,7 @@ class Monitor:
         self._stalled = 0
 
     def record(self, at: Standing, weights: Vector, step: float, evaluations: int) -> Ending | None:
-        """Note an iteration (the first call notes the start); return an ending if a rule asks for one."""
+        """Record an iteration (the first call records the start); return an ending if a rule applies."""
         entry = Iteration(
             iteration=len(self.trace),
             value=at.value,
@@ -221,11 +221,11 @@ class Monitor:
         self._stalled = 0 if better else self._stalled + 1
         self._lowest = min(self._lowest, at.value)
         self._flattest = min(self._flattest, at.gradient_norm)
-        told = self._tell(entry, weights) if entry.iteration > 0 else None
-        return told or self._ending(at)
+        answer = self._tell(entry, weights) if entry.iteration > 0 else None
+        return answer or self._ending(at)
 
     def result(self, weights: Vector, evaluations: int, ending: Ending) -> Optimum:
-        """Wrap up."""
+        """Return the result."""
         last = self.trace[-1]
         return Optimum(
             weights=np.array(weights),
@@ -267,23 +267,23 @@ class Monitor:
 
 
 def checked_start(start: Any) -> Vector:
-    """Return a copy of the starting weights; refuse what is not a flat array of finite numbers."""
+    """Return a copy of the starting weights; refuse anything but a flat array of finite numbers."""
     weights = np.array(start, dtype=np.float64)
     if weights.ndim != 1:
-        raise ShapeError(f"start has shape {weights.shape}. Give the weights as one flat array.")
+        raise ShapeError(f"start has shape {weights.shape}: give the weights as one flat array.")
     if not np.isfinite(weights).all():
         bad = int(np.flatnonzero(~np.isfinite(weights))[0])
-        raise WeightError(f"start[{bad}] is {weights[bad]}. Start from finite weights, such as all zeros.")
+        raise WeightError(f"start[{bad}] is {weights[bad]}: start from finite weights, such as all zeros.")
     return weights
 
 
 def checked_gradient(gradient: Any, weights: int) -> Vector:
-    """Return the gradient as a flat writable float64 array, the same one if it is that already."""
+    """Return the gradient as a flat writable float64 array, without copying if it is one already."""
     array: Vector = np.require(gradient, np.float64, ["C", "W"])
     if array.shape != (weights,):
         raise ShapeError(
-            f"the objective returned a gradient of shape {array.shape} for {weights} weights."
-            f" Return one number per weight: shape ({weights},)."
+            f"the objective returned a gradient of shape {array.shape} for {weights} weights: return"
+            f" one number per weight, in shape ({weights},)."
         )
     return array
 
@@ -291,6 +291,6 @@ def checked_gradient(gradient: Any, weights: int) -> Vector:
 def refuse_start(value: float) -> ObjectiveError:
     """Return the error for an objective that is not finite at the start."""
     return ObjectiveError(
-        f"the objective or its gradient is not finite at the start (value {value})."
-        " Start from other weights, such as all zeros, or look for NaN and infinite features in the data."
+        f"the objective or its gradient is not finite at the start (value {value}). Start from other"
+        " weights, such as all zeros, or check the data for NaN and infinite features."
     )

@@ -1,7 +1,7 @@
-"""The other batch optimizers of the textbooks, on the same objective and with the same result.
+"""Other batch optimizers of the textbooks, with the same objective and result.
 
-They are here to be compared with, and for small models. Conjugate gradients, Newton's method and Powell's
-method are SciPy's; the stopping rules are ours for all.
+They serve comparisons and small models. Conjugate gradients, Newton's method and Powell's method are SciPy's;
+the stopping rules are those of this package.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from factorwise.learning.optimizers.base import (
 from factorwise.learning.optimizers.lbfgs import descend, wolfe_step
 from factorwise.learning.optimizers.orthant_wise import orthant_step
 
-# SciPy's own tests of convergence are switched off by tolerances that are not met.
+# Tolerances that are never met switch off SciPy's own tests of convergence.
 NEVER = 1e-300
 UNLIMITED = 10**9
 MOST_DOUBLINGS = 60
 
 
 def gradient_descent(problem: Problem, config: OptimizerConfig, watch: Watch | None = None) -> Optimum:
-    """Follow the (pseudo-)gradient; the first length tried is the one that the last step suggests."""
+    """Follow the (pseudo-)gradient; the last step suggests the first length to try."""
     rule = orthant_step if problem.prior.l1 > 0.0 else wolfe_step
     return descend(problem, config, watch, partial(rule, config), steepest=True)
 
 
 def conjugate_gradient(problem: Problem, config: OptimizerConfig, watch: Watch | None = None) -> Optimum:
-    """Nonlinear conjugate gradients (SciPy's, after Polak and Ribière)."""
+    """Run nonlinear conjugate gradients (SciPy's, after Polak and Ribière)."""
     return _scipy(problem, config, watch, "conjugate_gradient", "CG", {"gtol": NEVER})
 
 
 def newton_cg(problem: Problem, config: OptimizerConfig, watch: Watch | None = None) -> Optimum:
-    """Newton steps found by conjugate gradients (SciPy's).
+    """Run Newton steps computed by conjugate gradients (SciPy's).
 
     Products with the Hessian come from ``problem.hessian_product``, which is that of the objective without
     the prior, or from differences of gradients.
@@ -56,12 +56,12 @@ def newton_cg(problem: Problem, config: OptimizerConfig, watch: Watch | None = N
 
 
 def powell(problem: Problem, config: OptimizerConfig, watch: Watch | None = None) -> Optimum:
-    """Minimize along one axis after the other, then along their sum (SciPy's), by values alone."""
+    """Minimize along one axis after the other, then along their sum (SciPy's), from values alone."""
     return _scipy(problem, config, watch, "powell", "Powell", {"ftol": NEVER, "xtol": 1e-8})
 
 
 class _Smooth:
-    """Objective plus squared penalty for SciPy, with the numbers of the last point at hand."""
+    """Objective plus squared penalty for SciPy, which caches the numbers of the last point."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -76,7 +76,7 @@ class _Smooth:
             self.evaluations += 1
             gradient = checked_gradient(gradient, len(weights)) + 2.0 * l2 * weights
             total = float(value) + l2 * float(weights @ weights)
-            # A point without a value is worse than any other: line searches step back from it.
+            # A point without a value counts as worse than any other, so line searches step back from it.
             self._value = total if math.isfinite(total) and np.isfinite(gradient).all() else math.inf
             self._gradient = gradient if self._value < math.inf else np.zeros_like(gradient)
             self._at = weights.copy()
@@ -104,7 +104,7 @@ def _scipy(
     scipy_name: str,
     tolerances: dict[str, float],
 ) -> Optimum:
-    from scipy import optimize  # here, so that L-BFGS does not load it
+    from scipy import optimize  # imported here, so that L-BFGS does not load it
 
     if problem.prior.l1 > 0.0:
         raise InvalidArgumentError(
@@ -113,11 +113,11 @@ def _scipy(
         )
     smooth, monitor = _Smooth(problem), Monitor(config, watch)
     start = problem.start
-    here = smooth.standing(start)
-    if not math.isfinite(here.value):
-        raise refuse_start(here.value)
+    at = smooth.standing(start)
+    if not math.isfinite(at.value):
+        raise refuse_start(at.value)
     current = start.copy()
-    ending = monitor.record(here, start, 0.0, smooth.evaluations)
+    ending = monitor.record(at, start, 0.0, smooth.evaluations)
 
     def after_iteration(weights: Vector) -> None:
         nonlocal ending, current
@@ -132,9 +132,9 @@ def _scipy(
         if scipy_name == "Newton-CG" and problem.hessian_product is not None:
             by_gradient["hessp"] = smooth.hessian_product
         with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
-            # What SciPy warns of, a line search without success, is told by the message of the result.
+            # The message of the result reports what SciPy warns of, a line search without success.
             warnings.simplefilter("ignore")
-            found = optimize.minimize(
+            outcome = optimize.minimize(
                 smooth.value if scipy_name == "Powell" else smooth.value_and_gradient,
                 start,
                 method=scipy_name,
@@ -142,16 +142,16 @@ def _scipy(
                 options=tolerances | {"maxiter": config.max_iterations or UNLIMITED},
                 **({} if scipy_name == "Powell" else by_gradient),
             )
-        ending = ending or Ending(bool(found.success), f"SciPy's {scipy_name}: {found.message}")
+        ending = ending or Ending(bool(outcome.success), f"SciPy's {scipy_name}: {outcome.message}")
     return monitor.result(current, smooth.evaluations, ending)
 
 
 def coordinate_descent(problem: Problem, config: OptimizerConfig, watch: Watch | None = None) -> Optimum:
     """Minimize in one weight after the other; an iteration visits each once.
 
-    In each weight the objective is taken for a parabola whose curvature is learned from how its slope
-    changed in the last step, and doubled while the value does not fall. Adding the penalties, the minimum is
-    found by soft thresholding. Every step costs a full evaluation: for small models.
+    In each weight the objective is approximated by a parabola whose curvature is estimated from how its slope
+    changed in the last step, and doubled while the value does not decrease. With the penalties, the minimum
+    follows by soft thresholding. Every step costs a full evaluation, so this is for small models.
     """
     point = _Point(problem)
     monitor = Monitor(config, watch)
@@ -159,8 +159,8 @@ def coordinate_descent(problem: Problem, config: OptimizerConfig, watch: Watch |
     curvature = np.ones(len(problem.start))
     while ending is None:
         before = point.weights.copy()
-        for place in range(len(before)):
-            curvature[place] = _coordinate_step(point, place, float(curvature[place]), config.precision)
+        for index in range(len(before)):
+            curvature[index] = _coordinate_step(point, index, float(curvature[index]), config.precision)
         moved = float(np.linalg.norm(point.weights - before))
         ending = monitor.record(point.standing(), point.weights, moved, point.evaluations)
     return monitor.result(point.weights, point.evaluations, ending)
@@ -195,10 +195,10 @@ class _Point:
         )
 
 
-def _coordinate_step(point: _Point, place: int, curvature: float, precision: float) -> float:
-    """Move one weight; return the curvature seen."""
-    l2, price = point.problem.prior.l2, float(point.prices[place])
-    old, slope = float(point.weights[place]), float(point.gradient[place])
+def _coordinate_step(point: _Point, index: int, curvature: float, precision: float) -> float:
+    """Move one weight; return the measured curvature."""
+    l2, price = point.problem.prior.l2, float(point.prices[index])
+    old, slope = float(point.weights[index]), float(point.gradient[index])
 
     def penalty(weight: float) -> float:
         return price * abs(weight) + l2 * weight * weight
@@ -208,15 +208,15 @@ def _coordinate_step(point: _Point, place: int, curvature: float, precision: flo
         new = math.copysign(max(abs(pull) - price, 0.0), pull) / (curvature + 2.0 * l2)
         if new == old:
             return curvature
-        point.weights[place] = new
+        point.weights[index] = new
         value, gradient = point.evaluate(point.weights)
         level = precision * abs(point.value)
         change = value - point.value + penalty(new) - penalty(old)
-        bend = (float(gradient[place]) - slope) / (new - old)
-        # Near the minimum rounding hides the fall: there a curvature that was right will do.
+        bend = (float(gradient[index]) - slope) / (new - old)
+        # Near the minimum, rounding hides the decrease: a curvature that was right before is used there.
         if change < 0.0 or (change <= level and bend <= curvature):
             point.value, point.gradient = value, gradient
             return max(bend, 1e-3 * curvature, 1e-12)
-        point.weights[place] = old
+        point.weights[index] = old
         curvature *= 2.0
     return curvature

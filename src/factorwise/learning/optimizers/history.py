@@ -1,8 +1,8 @@
-r"""The vectors of a limited-memory quasi-Newton run, and what it remembers of the curvature.
+r"""The vectors of a limited-memory quasi-Newton run, and the curvature that it remembers.
 
 A direction is a sum of the remembered steps :math:`s_i`, gradient changes :math:`y_i` and the gradient, so
-the recursion that finds it needs their inner products only: a small matrix, to which one pass over the
-vectors adds the row of the newest pair, and a second pass adds the vectors up.
+the recursion that computes it needs only their inner products: a small matrix, to which one pass over the
+vectors adds the row of the newest pair. A second pass adds the vectors.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from factorwise.learning.optimizers.base import (
 )
 from factorwise.types import Bools, Float64s
 
-# A step and a gradient change at so near a right angle tell of rounding, not of curvature.
+# An angle between step and gradient change this close to 90 degrees reflects rounding, not curvature.
 LEAST_COSINE = 1e-10
 
-# The signs have settled when the number of weights that are not zero changes by less than this share.
+# The signs have settled when the number of nonzero weights changes by less than this share.
 SETTLED = 0.005
 
-# Below this many chunks, sharing out costs more than it saves.
+# With fewer chunks, sharing work among threads costs more than it saves.
 CHUNKS_WORTH_SHARING = 8
 
 
@@ -38,13 +38,14 @@ class Arrival(NamedTuple):
     """A point that was evaluated.
 
     standing
-        Value, norms and number of weights that are not zero.
+        Value, norms and number of nonzero weights.
     fall_before
-        Step times the pseudo-gradient where it began: how much the value would fall along a straight line.
+        Inner product of the step and the pseudo-gradient at its start: how much the value would change along
+        a straight line.
     fall_after
-        Step times the gradient where it ended.
+        Inner product of the step and the gradient at its end.
     slope_after
-        Step times the pseudo-gradient where it ended.
+        Inner product of the step and the pseudo-gradient at its end.
     """
 
     standing: Standing
@@ -54,7 +55,7 @@ class Arrival(NamedTuple):
 
     @property
     def finite(self) -> bool:
-        """Whether value and gradient are numbers."""
+        """Whether value and gradient are finite."""
         return math.isfinite(self.standing.value) and math.isfinite(self.standing.gradient_norm)
 
 
@@ -86,31 +87,37 @@ class HistoryWorkspace:
 
     @property
     def remembers(self) -> bool:
-        """Whether there is anything to forget."""
+        """Whether any pair is remembered."""
         return bool(self._pairs.order)
 
     @property
     def first_length(self) -> float:
-        """Step along the steepest direction with the scale of the last curvature seen; 0 if none was."""
+        """The step along the steepest direction with the scale of the last known curvature.
+
+        0 if there is none.
+        """
         return self._pairs.scale
 
     @property
     def growth(self) -> float:
-        """Norm of the direction over that of the last step; 0 before there was one."""
+        """The norm of the direction over that of the last step; 0 before the first step."""
         direction = math.sqrt(self._direction_sums.sum(axis=0)[kernels.SQUARED_DIRECTION])
         return direction / self._last_step if self._last_step else 0.0
 
     def forget(self) -> None:
-        """Drop all pairs: the next direction is the steepest one."""
+        """Drop all pairs, so that the next direction is the steepest one."""
         self._pairs.order.clear()
 
     def turn(self, length: float) -> float:
-        """Find the next direction and step ``length`` along it; return its slope, below zero if it falls."""
+        """Compute the next direction and step ``length`` along it.
+
+        Return its slope, negative for a descent.
+        """
         slope = self._turn(length, strict=not self._settled)
         return slope if slope < 0.0 or not self._settled else self._turn(length, strict=True)
 
     def evaluate(self, length: float) -> Arrival:
-        """Call the objective ``length`` along the direction."""
+        """Call the objective at ``length`` along the direction."""
         if length != self._length:
             self._walk(length)
         value, raw = self._objective(self._trial)
@@ -155,7 +162,7 @@ class HistoryWorkspace:
         return Arrival(standing, *map(float, falls))
 
     def accept(self) -> None:
-        """Make the point last evaluated the current one, and remember the step that led to it."""
+        """Make the last evaluated point the current one, and remember the step that led to it."""
         self.begin()
         sums = self._sums.sum(axis=0)
         self._pairs.add(self._slot, sums, self._products.sum(axis=0))
@@ -165,7 +172,7 @@ class HistoryWorkspace:
         self._last_step = math.sqrt(sums[kernels.SQUARED_STEP])
 
     def begin(self) -> None:
-        """Make the point last evaluated the current one."""
+        """Make the last evaluated point the current one."""
         self.weights, self._trial = self._trial, self.weights
         self._gradient, self._trial_gradient = self._trial_gradient, self._gradient
 
@@ -201,7 +208,7 @@ class HistoryWorkspace:
         return float(self._direction_sums.sum(axis=0)[kernels.DESCENT])
 
     def _free_slot(self) -> int:
-        """Slot for the newest pair; with none free the oldest pair gives way: no direction needs it again."""
+        """Return the slot for the newest pair; if none is free, that of the oldest pair."""
         order = self._pairs.order
         if len(order) == len(self._steps):
             return order.pop(0)
@@ -226,7 +233,7 @@ class HistoryWorkspace:
 
 
 class PairProducts:
-    r"""Inner products of the remembered pairs, by slot, and of the current pseudo-gradient with them.
+    r"""Inner products of the remembered pairs, by slot, and with the current pseudo-gradient.
 
     order
         Slots from the oldest pair to the newest.
@@ -243,7 +250,7 @@ class PairProducts:
         self._slope_change = np.zeros(memory)
 
     def add(self, slot: int, sums: Float64s, products: Float64s) -> None:
-        """Take in the pair in ``slot``, unless its curvature is lost in rounding."""
+        """Add the pair in ``slot``, unless its curvature is lost in rounding."""
         self._step_change[:, slot] = products[:, 0]
         self._change_change[:, slot] = self._change_change[slot] = products[:, 1]
         self._slope_step[:] = products[:, 2]
@@ -258,16 +265,16 @@ class PairProducts:
             self.scale = curvature / squared_change
 
     def factors(self) -> tuple[Vector, Vector, float]:
-        r"""Factors of steps, changes and pseudo-gradient :math:`g` in the direction :math:`-H g`.
+        r"""Return the factors of steps, changes and pseudo-gradient :math:`g` in the direction :math:`-H g`.
 
-        The recursion of two loops with every vector replaced by its inner products. Without pairs the
+        This is the two-loop recursion with every vector replaced by its inner products. Without pairs the
         direction is :math:`-g`.
         """
         memory, order = len(self._slope_step), self.order
         alpha, steps, changes = np.zeros(memory), np.zeros(memory), np.zeros(memory)
         if not order:
             return steps, changes, -1.0
-        for slot in reversed(order):  # alpha is zero for those not visited yet
+        for slot in reversed(order):  # alpha is still zero for slots not yet visited
             rest = self._slope_step[slot] - self._step_change[slot] @ alpha
             alpha[slot] = rest / self._step_change[slot, slot]
         for slot in order:  # likewise for steps
@@ -283,7 +290,7 @@ def _mask(problem: Problem) -> Bools:
         return np.zeros(0, dtype=np.bool_)
     if penalized.shape != problem.start.shape:
         raise ShapeError(
-            f"the prior says for {len(penalized)} weights whether they are penalized, but there are"
-            f" {len(problem.start)} weights. Give penalized one entry per weight."
+            f"penalized has {len(penalized)} entries, but there are {len(problem.start)} weights: give"
+            " one truth value per weight."
         )
     return np.array(penalized, dtype=np.bool_)

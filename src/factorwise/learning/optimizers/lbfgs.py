@@ -21,10 +21,10 @@ from factorwise.learning.optimizers.base import (
 from factorwise.learning.optimizers.history import Arrival, HistoryWorkspace
 from factorwise.learning.optimizers.line_search import LineTrial, Search, backtracking, more_thuente
 
-# From where the run stands, and the first length to try, to a better point, or None if there is none.
+# From the current state and the first length to try, to a better point, or None if there is none.
 StepRule: TypeAlias = Callable[[HistoryWorkspace, Arrival, float, float], "tuple[Arrival, float] | None"]
 
-# A fall foretold below this many rounding errors of the value cannot be told from none.
+# A predicted decrease below this many rounding errors of the value counts as zero.
 ROUNDING_ERRORS = 100.0
 
 
@@ -32,8 +32,8 @@ def lbfgs(problem: Problem, config: OptimizerConfig, watch: Watch | None = None)
     """Minimize a smooth objective with a Gaussian prior or none."""
     if problem.prior.l1 > 0.0:
         raise InvalidArgumentError(
-            f"lbfgs needs a smooth penalty, but the prior has l1 = {problem.prior.l1:g}. Use method='owlqn',"
-            " or Prior.gaussian."
+            f"lbfgs needs a smooth penalty, but the prior has l1 = {problem.prior.l1:g}: use"
+            " method='owlqn', or Prior.gaussian."
         )
     return descend(problem, config, watch, partial(wolfe_step, config))
 
@@ -46,10 +46,10 @@ def descend(
     *,
     steepest: bool = False,
 ) -> Optimum:
-    """Turn and step until a rule says stop.
+    """Compute directions and step along them until a rule says to stop.
 
     steepest
-        Forget the curvature before each turn, but keep the scale it tells.
+        Forget the curvature before each direction, but keep its scale.
     """
     monitor = Monitor(config, watch)
     with Team(config.threads) as team:
@@ -79,25 +79,27 @@ def descend(
 def wolfe_step(
     config: OptimizerConfig, space: HistoryWorkspace, at: Arrival, slope: float, length: float
 ) -> tuple[Arrival, float] | None:
-    """Search along the direction for a point that obeys the Wolfe conditions."""
+    """Search along the direction for a point that satisfies the Wolfe conditions."""
     latest = at
 
     def evaluate(step: float) -> LineTrial:
         nonlocal latest
         latest = space.evaluate(step)
-        if not latest.finite or not latest.fall_before < 0.0:  # not defined, or too short to move any weight
+        # not defined, or too short to change any weight
+        if not latest.finite or not latest.fall_before < 0.0:
             return LineTrial(step, math.nan, math.nan)
-        # As a ratio, since weights that move by a few of their last digits do not move by just this step.
+        # As a ratio, because weights that change only in their last digits do not change by exactly this
+        # step.
         return LineTrial(step, latest.standing.value, slope * latest.fall_after / latest.fall_before)
 
     start = LineTrial(0.0, at.standing.value, slope)
     noise = config.precision * abs(at.standing.value)
     search = Search(evaluate, start, length, noise, config.max_linesearch)
     if config.line_search == "MoreThuente":
-        found = more_thuente(search)
+        trial = more_thuente(search)
     else:
-        found = backtracking(search, strong=config.line_search == "StrongBacktracking")
-    return None if found is None else (latest, found.step)
+        trial = backtracking(search, strong=config.line_search == "StrongBacktracking")
+    return None if trial is None else (latest, trial.step)
 
 
 def _stuck(foretold: float, rounding: float) -> Ending:
@@ -105,6 +107,7 @@ def _stuck(foretold: float, rounding: float) -> Ending:
         return Ending(True, "no further improvement within precision")
     return Ending(
         False,
-        f"no step along the gradient lowers the value, though a fall of {foretold:.3g} was foretold: compare"
-        " the gradient with finite differences of the value, or raise precision if the value is that noisy",
+        f"no step along the gradient lowers the value, although a decrease of {foretold:.3g} was"
+        " predicted: compare the gradient with finite differences of the value, or raise precision if"
+        " the value is that noisy",
     )

@@ -1,15 +1,15 @@
-r"""How far to go along a direction in which a smooth function falls.
+r"""Line search: how far to go along a direction in which a smooth function decreases.
 
-With :math:`\varphi(t)` the value after a step of length :math:`t`, a step is good if it obeys
+With :math:`\varphi(t)` the value after a step of length :math:`t`, a step is good if it satisfies
 
 .. math::
 
-   \varphi(t) \le \varphi(0) + \mu t \varphi'(0) \quad\text{(it falls enough)}, \qquad
-   |\varphi'(t)| \le \eta |\varphi'(0)| \quad\text{(the slope is mostly used up)}.
+   \varphi(t) \le \varphi(0) + \mu t \varphi'(0) \quad\text{(sufficient decrease)}, \qquad
+   |\varphi'(t)| \le \eta |\varphi'(0)| \quad\text{(curvature)}.
 
-Rounding of the value can make the first test fail at the very minimum. Where values differ by less than the
-rounding error, the slopes decide instead: for a parabola the first test is the same as
-:math:`\varphi'(t) \le (2\mu - 1) \varphi'(0)`.
+Rounding of the value can make the first test fail at the minimum itself. If values differ by less than the
+rounding error, the slopes decide instead: for a parabola the first test is equivalent to :math:`\varphi'(t)
+\le (2\mu - 1) \varphi'(0)`.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ class LineTrial(NamedTuple):
         return math.isfinite(self.value) and math.isfinite(self.slope)
 
 
-# Step length to value and slope there; the point last evaluated is the one that is kept.
+# Step length to value and slope there; the point evaluated last is the one that is kept.
 Evaluate: TypeAlias = Callable[[float], LineTrial]
 
 
 class Search(NamedTuple):
-    """What a line search starts from.
+    """The start of a line search.
 
     start
         Value and slope (below zero) at step 0.
     first
         The step to try first.
     noise
-        Differences of value below this mean nothing.
+        Smaller differences of the value mean nothing.
     most
-        Most evaluations.
+        Largest number of evaluations.
     """
 
     evaluate: Evaluate
@@ -64,28 +64,28 @@ class Search(NamedTuple):
     most: int
 
     def falls(self, trial: LineTrial) -> bool:
-        """Whether the value fell enough for so long a step."""
+        """Whether the decrease is sufficient."""
         return trial.value <= self.start.value + ENOUGH * trial.step * self.start.slope
 
     def falls_by_slope(self, trial: LineTrial) -> bool:
-        """Whether the value is the same but for rounding, and the slopes tell of a fall."""
+        """Whether the value is unchanged except for rounding, and the slopes show a decrease."""
         level = abs(trial.value - self.start.value) <= self.noise
         return level and trial.slope <= (2.0 * SLOPE_ENOUGH - 1.0) * self.start.slope
 
     def is_flat(self, trial: LineTrial) -> bool:
-        """Whether the slope is mostly used up, in either direction."""
+        """Whether the slope is small enough, in either direction."""
         return abs(trial.slope) <= -USED_UP * self.start.slope
 
     def settle(self, best: LineTrial) -> LineTrial | None:
-        """End with the best point seen, if it is better than the start for certain."""
+        """End with the best point so far, if it is certainly better than the start."""
         return self.evaluate(best.step) if best.value < self.start.value - self.noise else None
 
 
 def backtracking(search: Search, *, strong: bool = False) -> LineTrial | None:
-    """Halve the step until the value falls enough, lengthen it while the slope is still steep.
+    """Halve the step until the decrease is sufficient; lengthen it while the slope is still steep.
 
     strong
-        Also halve it while the slope has turned and is as steep as before.
+        Also halve it while the slope has changed its sign and is as steep as before.
     """
     step, best = search.first, search.start
     for _ in range(search.most):
@@ -104,11 +104,11 @@ def backtracking(search: Search, *, strong: bool = False) -> LineTrial | None:
 
 
 def more_thuente(search: Search) -> LineTrial | None:
-    """Close in on a minimum along the line by cubic and quadratic fits, until the step is good.
+    """Approach a minimum along the line by cubic and quadratic fits, until the step is good.
 
-    ``near`` is the better end of an interval that holds good steps, ``far`` the other end, None until a step
-    has gone too far. As long as no step has fallen enough, the fits are made to the function minus the line
-    of least fall, whose minimum obeys the first test (the method of Moré and Thuente, 1994).
+    ``near`` is the better end of an interval that contains good steps, ``far`` the other end, None until a
+    step has gone too far. Until a step has decreased sufficiently, the fits use the function minus the line
+    of least decrease, whose minimum satisfies the first test (the method of Moré and Thuente, 1994).
     """
     near, far = search.start, None
     step, ceiling = search.first, math.inf
@@ -149,12 +149,12 @@ def more_thuente(search: Search) -> LineTrial | None:
 
 
 def _tilted(trial: LineTrial, line: float) -> LineTrial:
-    """Take a line through the start away from the function."""
+    """Subtract a line through the start from the function."""
     return LineTrial(trial.step, trial.value - line * trial.step, trial.slope - line)
 
 
 def _fitted_step(near: LineTrial, far: LineTrial | None, trial: LineTrial) -> float:
-    """Minimum of a curve through the points known; it may lie anywhere, or be NaN."""
+    """Return the minimum of a curve through the known points; it may lie anywhere, or be NaN."""
     cubic = _cubic_minimum(near, trial)
     if trial.value > near.value:
         parabola = _parabola_minimum(near, trial)
@@ -174,7 +174,7 @@ def _fitted_step(near: LineTrial, far: LineTrial | None, trial: LineTrial) -> fl
 
 
 def _cubic_minimum(a: LineTrial, b: LineTrial) -> float:
-    """Minimum of the cubic with the values and slopes of two points; NaN if it has none."""
+    """Return the minimum of the cubic with the values and slopes of two points; NaN if it has none."""
     span = b.step - a.step
     theta = 3.0 * (a.value - b.value) / span + a.slope + b.slope
     scale = max(abs(theta), abs(a.slope), abs(b.slope))
@@ -189,12 +189,12 @@ def _cubic_minimum(a: LineTrial, b: LineTrial) -> float:
 
 
 def _parabola_minimum(a: LineTrial, b: LineTrial) -> float:
-    """Minimum of the parabola with the values of two points and the slope of the first."""
+    """Return the minimum of the parabola with the values of two points and the slope of the first."""
     span = b.step - a.step
     return a.step + 0.5 * span * a.slope / (a.slope + (a.value - b.value) / span)
 
 
 def _secant_minimum(a: LineTrial, b: LineTrial) -> float:
-    """Minimum of the parabola with the slopes of two points; NaN if they are equal."""
+    """Return the minimum of the parabola with the slopes of two points; NaN if they are equal."""
     turn = b.slope - a.slope
     return b.step - b.slope * (b.step - a.step) / turn if turn != 0.0 else math.nan

@@ -1,1 +1,1 @@
-"""Weights of energies of projected marginals."""
+"""Learning the weights of energies of projected marginals."""

@@ -1,13 +1,13 @@
-r"""Derivatives of projections: what the marginals of a chain do when its scores move.
+r"""Derivatives of projections: how the marginals of a chain change when its scores change.
 
-At a projection the shift s and what is measured at it agree, :math:`s = \psi \circ \ell'(a(s))`. With C the
-covariance of what is measured and :math:`D = \mathrm{diag}(\psi \circ \ell''(a))`, moving the weights moves
-the shift by :math:`(I + D C)^{-1} (\ell' \circ d\psi)`, and the log-likelihood, whose slope in s is the
-measured less the true numbers, by
+At a projection, the shift s and the measurements satisfy :math:`s = \psi \circ \ell'(a(s))`. With C the
+covariance of the measurements and :math:`D = \mathrm{diag}(\psi \circ \ell''(a))`, a change of the weights
+changes the shift by :math:`(I + D C)^{-1} (\ell' \circ d\psi)`, and the log-likelihood, whose slope in s is
+the measured minus the true numbers, by
 
 .. math:: \ell' \circ (I + C D)^{-1} (a - a^*).
 
-With the marginals held fixed the inverse is left out.
+If the marginals are held fixed, the inverse is left out.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ from factorwise.types import Floats
 
 
 def covariances(node: Floats, joint: Floats, directions: Floats) -> Floats:
-    """Return by how much the marginals of a chain move when its scores move in some directions.
+    """Return how much the marginals of a chain change when its scores change in some directions.
 
     node : float64[T, S]
     joint : float64[T - 1, S, S]
-        Marginals of the places and of neighboring pairs.
+        Marginals of the positions and of neighboring pairs.
     directions : float64[K, T S + (T - 1) S S]
-        Changes of the scores of places, then of pairs; the answer has the same shape. It is the covariance of
-        the statistics times the change: a marginal times how far the expected change, given its labels,
-        is from the expected change of all.
+        Changes of the scores of positions, then of pairs; the result has the same shape. It is the covariance
+        of the statistics times the change: a marginal times the difference between the expected change given
+        its labels and the expected change overall.
     """
     count, (length, size) = len(directions), node.shape
     at_node = directions[:, : node.size].reshape(count, length, size)
     at_pair = directions[:, node.size :].reshape(count, length - 1, size, size)
     with np.errstate(divide="ignore", invalid="ignore"):
-        before = np.nan_to_num(joint / node[1:, None, :], posinf=0.0)  # of the left label, given the right
+        # of the left label, given the right one
+        before = np.nan_to_num(joint / node[1:, None, :], posinf=0.0)
         after = np.nan_to_num(joint / node[:-1, :, None], posinf=0.0)
-    # change expected up to a place, and from there on, given its label
+    # change expected up to a position, and from there on, given its label
     upto, onward = at_node.copy(), at_node.copy()
     for t in range(1, length):
         upto[:, t] += np.einsum("js,kjs->ks", before[t - 1], upto[:, t - 1, :, None] + at_pair[:, t - 1])
@@ -57,7 +58,7 @@ class Implicit(NamedTuple):
     weights : float64[measurements]
     node : float64[T, S]
     pairs : float64[S, S]
-        With respect to the scores of places, and of transitions, beyond what the statistics alone give.
+        With respect to the scores of positions, and of transitions, beyond what the statistics alone give.
     """
 
     weights: Floats
@@ -69,15 +70,16 @@ def implicit_gradients(base: ChainBase, energy: MeasuredEnergy, shift: Floats, t
     """Differentiate through the point where a projection ends.
 
     base, energy
+        The base model and the energy of the projection.
     shift : float64[measurements]
-        Where the projection ended, to high accuracy.
+        The shift at which the projection ended, to high accuracy.
     truth : float64[measurements]
-        What is measured of the true labels.
+        The measurements of the true labels.
     """
     if not energy.smooth:
         raise EnergyError(
-            f"the energy {energy.name!r} has kinks, where a projection has no derivative: use a smoothed"
-            " hinge, or hold the marginals fixed."
+            f"the energy {energy.name!r} has kinks, at which a projection has no derivative: use a"
+            " smoothed hinge, or hold the marginals fixed."
         )
     layout, measurement = base.layout, energy.measurement.widened(base.layout.size)
     marginals = base.marginals(measurement.adjoint(shift))

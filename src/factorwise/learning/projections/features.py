@@ -1,8 +1,8 @@
-r"""Learning weights of nearest-target energies as a linear function of features of the input.
+r"""Learn weights of nearest-target energies as a linear function of features of the input.
 
-With the marginals held, the energy of sequence i shifts its chain by :math:`\psi_i d_i`, where :math:`d_i` is
-the gradient of its distance. The log-likelihood of the truth is then concave in :math:`\psi_i`, with slope
-:math:`-d_i^\top (a_i^* - a_i)`, and so it is in the coefficients of the features.
+With the marginals held fixed, the energy of sequence i shifts its chain by :math:`\psi_i d_i`, where
+:math:`d_i` is the gradient of its distance. The log-likelihood of the truth is then concave in
+:math:`\psi_i`, with slope :math:`-d_i^\top (a_i^* - a_i)`, and so it is in the coefficients of the features.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from factorwise.learning.optimizers import minimize
 from factorwise.types import Float64s, Floats, Ints
 from factorwise.validation import check_count
 
-INNER = 30  # iterations with the marginals held
-LEAST = 1e-6  # a weight below which the shift does not tell the slope
+INNER = 30  # iterations with the marginals held fixed
+LEAST = 1e-6  # with a smaller weight, the shift does not determine the slope
 
 
 @dataclass(frozen=True, eq=False)
 class LabeledChains:
-    """Chains with their true labels, their energy but for its weights, and features of each.
+    """Chains with their true labels, their energies except for the weights, and features of each.
 
     truth : int[places]
         Labels of all chains, one after the other.
@@ -44,28 +44,28 @@ class LabeledChains:
     features: Floats
 
     def __post_init__(self) -> None:
-        places, chains = len(self.base.node), len(self.base.start) - 1
-        if self.truth.shape != (places,) or self.features.ndim != 2 or len(self.features) != chains:
+        positions, chains = len(self.base.node), len(self.base.start) - 1
+        if self.truth.shape != (positions,) or self.features.ndim != 2 or len(self.features) != chains:
             raise ShapeError(
-                f"labels of shape {self.truth.shape} and features of shape {self.features.shape} were given"
-                f" for {chains} chains with {places} places: give a label for each place and a row of"
-                " features for each chain."
+                f"labels of shape {self.truth.shape} and features of shape {self.features.shape} were"
+                f" given for {chains} chains with {positions} positions: give a label for each position"
+                " and a row of features for each chain."
             )
 
     def directions(self, weights: FeatureWeights, max_iterations: int, candidates: int) -> Floats:
         """Project, and return the gradient of the distances at the marginals.
 
-        Where the distance has a kink that is the subgradient that the projection came to rest at.
+        At a kink of the distance it is the subgradient at which the projection stopped.
         """
         energy = self.energy.with_weights(weights.at(self.features)[:, 0])
-        found = project_chains(self.base, energy, max_iterations=max_iterations, candidates=candidates)
+        projected = project_chains(self.base, energy, max_iterations=max_iterations, candidates=candidates)
         weight = energy.spread(energy.weights)
-        slope = energy.unit_slope_of(found.measured)
-        np.divide(found.shift, weight, out=slope, where=np.abs(weight) > LEAST)
+        slope = energy.unit_slope_of(projected.measured)
+        np.divide(projected.shift, weight, out=slope, where=np.abs(weight) > LEAST)
         return slope
 
     def held(self, weights: FeatureWeights, directions: Floats) -> tuple[float, Floats]:
-        """Return the log-likelihood of the truth for directions that are held, and its gradient.
+        """Return the log-likelihood of the truth for fixed directions, and its gradient.
 
         Implements: vilnis2015bethe, Eq. 12, and Eq. 15 to 17 with the sign that they leave out.
         """
@@ -100,20 +100,20 @@ def learn_feature_weights(
     max_iterations: int = 20,
     candidates: int = 1,
 ) -> FeatureWeights:
-    """Learn coefficients of the features that the weights of the energies are linear in.
+    """Learn the coefficients of features in which the weights of the energies are linear.
 
     groups
-        Chains with the same features; each group may have a table of its own, as chains have that were
-        trained on different parts of the data.
+        Chains with the same features; each group may have its own table, for chains that were trained on
+        different parts of the data.
     begin : float64[features]
-        Where to begin; zeros unless given.
+        Initial coefficients; zeros by default.
     rounds
-        How often all chains are projected. After each time the likelihood is maximised with the marginals
-        held.
+        How often all chains are projected. After each projection the likelihood is maximised with the
+        marginals held fixed.
     max_iterations, candidates
-        Of projections.
+        Options of the projections.
 
-    Implements: vilnis2015bethe, Algorithm 2, with its inner loop run to the end by L-BFGS.
+    Implements: vilnis2015bethe, Algorithm 2, with its inner loop run to convergence by L-BFGS.
     """
     if not groups or len({group.features.shape[1] for group in groups}) != 1:
         raise InvalidArgumentError("give at least one group of chains, all with the same features.")
@@ -131,7 +131,7 @@ def learn_feature_weights(
 def _loss(
     groups: Sequence[LabeledChains], directions: Sequence[Floats], coefficients: Float64s
 ) -> tuple[float, Float64s]:
-    """Return minus the held log-likelihood, and its gradient."""
+    """Return the negative log-likelihood for fixed marginals, and its gradient."""
     value, gradient = 0.0, np.zeros(len(coefficients))
     for group, own in zip(groups, directions, strict=True):
         added, slope = group.held(_weights(coefficients), own)

@@ -1,7 +1,7 @@
-"""Learning the weights of energies, alone or with the scores of the base model.
+"""Learn the weights of energies, alone or with the scores of the base model.
 
-Both methods raise the likelihood of `SequenceLikelihood` less a prior on the weights of the energy, which are
-kept at zero or more; what the prior holds at zero is pruned.
+Both methods increase the likelihood of `SequenceLikelihood` minus a prior on the weights of the energy, which
+are kept at zero or more; weights that the prior holds at zero are pruned.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ from factorwise.learning.projections.likelihood import (
 from factorwise.types import Bools, Floats, Ints
 from factorwise.validation import check_count, check_number
 
-TOGETHER = 256  # sequences: many times many measurements would take much memory
+TOGETHER = 256  # sequences at a time: many sequences times many measurements would need much memory
 STABLE = 1e-12  # keeps the first step of a weight without a gradient finite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyLearning:
-    """How to learn.
+    """Options of learning.
 
     method
         ``"doubly-stochastic"``: one step for each small batch of sequences (Algorithm 3);
         ``"double-loop"``: project all, then step with the marginals held (Algorithm 2).
     rounds
-        Passes over the sequences.
+        Number of passes over the sequences.
     batch
-        Sequences for each step of the doubly stochastic method.
+        Number of sequences for each step of the doubly stochastic method.
     inner_steps
-        Steps of the double loop before sequences are projected again.
+        Number of steps of the double loop before sequences are projected again.
     rate
-        First step of each weight; steps shrink as gradients add up (AdaGrad).
+        First step of each weight; steps shrink as gradients accumulate (AdaGrad).
     prior
-        On the weights of the energy. Its ``l1`` prunes.
+        Prior on the weights of the energy; its ``l1`` prunes.
     base_prior
-        On the parameters of the base model.
+        Prior on the parameters of the base model.
     differentiate
         See `SequenceLikelihood.evaluate`.
     accuracy
-        Of projections.
+        Accuracy of the projections.
     seed
-        Of the order of sequences.
+        Seed of the order of the sequences.
     """
 
     method: Literal["doubly-stochastic", "double-loop"] = "doubly-stochastic"
@@ -79,7 +79,7 @@ class EnergyLearning:
 
 
 class LearningRound(NamedTuple):
-    """One pass: the mean log-likelihood of a sequence on the way, and how many weights are above zero."""
+    """One pass: the mean log-likelihood of a sequence in the pass, and the number of nonzero weights."""
 
     log_likelihood: float
     active: int
@@ -87,14 +87,14 @@ class LearningRound(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EnergyFit:
-    """What was learned.
+    """The result of learning.
 
     weights : float64[measurements]
-        Of the energy, psi; zero where it was pruned.
+        Weights of the energy, psi; zero if pruned.
     parameters : float64[parameters]
-        Of the base model, theta.
+        Parameters of the base model, theta.
     rounds
-        What happened in each pass.
+        A record of each pass.
     """
 
     weights: Floats
@@ -103,7 +103,7 @@ class EnergyFit:
 
     @property
     def active(self) -> Bools:
-        """Which measurements are still of use."""
+        """The measurements whose weights are not zero."""
         return self.weights > 0
 
 
@@ -120,11 +120,11 @@ def learn_energies(
     """Learn the weights of an energy, and the parameters of the base model if it has any.
 
     weights, parameters
-        Where to begin.
+        Initial values.
     held : bool[measurements]
-        Weights that stay where they begin.
+        Weights that keep their initial values.
     watch
-        Called after each pass; a true answer ends learning.
+        Called after each pass; learning stops if it returns true.
 
     Implements: vilnis2015bethe, Algorithms 2 and 3, with the sign that Eq. 15 to 17 leave out.
     """
@@ -149,9 +149,9 @@ def learn_energies(
 
 
 def promising(likelihood: SequenceLikelihood, prior: Prior, *, team: Team | None = None) -> Ints:
-    """Return the measurements whose weights would leave zero: those whose first gradient beats the prior.
+    """Return the measurements whose first gradient is larger than the prior's, so that they would leave zero.
 
-    So many can be generated and few are learned.
+    This allows many measurements to be generated of which few are learned.
     """
     none = np.zeros(likelihood.measurement.count)
     slope, least = np.zeros_like(none), Accuracy(max_iterations=0)
@@ -162,7 +162,7 @@ def promising(likelihood: SequenceLikelihood, prior: Prior, *, team: Team | None
 
 
 class _Ascent:
-    """Weights on the way up: AdaGrad, each step followed by the prior's pull and by the cut at zero."""
+    """Weights under AdaGrad, where each step is followed by the prior's pull and clipped at zero."""
 
     def __init__(
         self, settings: EnergyLearning, count: int, weights: Floats, parameters: Floats, held: Bools
@@ -174,25 +174,25 @@ class _Ascent:
         self.held = held
         self._seen = np.zeros_like(weights), np.zeros_like(parameters)
 
-    def step(self, found: ProjectedLikelihood, sequences: int) -> None:
-        """Move along the gradient of so many sequences."""
+    def step(self, likelihood: ProjectedLikelihood, sequences: int) -> None:
+        """Move along the gradient of ``sequences`` sequences."""
         prior, base_prior = self.settings.prior, self.settings.base_prior
         share = 1.0 / self.count
-        slope = found.weights / sequences - share * prior.smooth_gradient(self.weights)
+        slope = likelihood.weights / sequences - share * prior.smooth_gradient(self.weights)
         moved, length = self._moved(self.weights, slope, self._seen[0])
-        # the price of an absolute weight is paid after the step: weights end at zero, not around it
+        # the l1 penalty is applied after the step, so that weights end at zero and not around it
         paid = np.maximum(moved - length * share * prior.l1, 0.0)
         self.weights = np.where(self.held, self.weights, paid)
         if len(self.parameters):
-            slope = found.parameters / sequences - share * base_prior.smooth_gradient(self.parameters)
+            slope = likelihood.parameters / sequences - share * base_prior.smooth_gradient(self.parameters)
             moved, length = self._moved(self.parameters, slope, self._seen[1])
             price = length * share * base_prior.l1
             self.parameters = np.sign(moved) * np.maximum(np.abs(moved) - price, 0.0)
 
-    def _moved(self, place: Floats, slope: Floats, seen: Floats) -> tuple[Floats, Floats]:
+    def _moved(self, weights: Floats, slope: Floats, seen: Floats) -> tuple[Floats, Floats]:
         seen += slope * slope
         length = self.settings.rate / np.sqrt(seen + STABLE)
-        return place + length * slope, length
+        return weights + length * slope, length
 
 
 def _stochastic(
@@ -202,11 +202,11 @@ def _stochastic(
     order: np.random.Generator,
     team: Team | None,
 ) -> float:
-    """Step once for each batch; return the log-likelihood on the way."""
+    """Make a step for each batch; return the log-likelihood during the pass."""
     total, shuffled = 0.0, order.permutation(likelihood.count)
     for first in range(0, len(shuffled), settings.batch):
         which = shuffled[first : first + settings.batch]
-        found = likelihood.evaluate(
+        likelihoods = likelihood.evaluate(
             walk.weights,
             walk.parameters,
             which,
@@ -214,8 +214,8 @@ def _stochastic(
             accuracy=settings.accuracy,
             team=team,
         )
-        total += found.log_likelihood
-        walk.step(found, len(which))
+        total += likelihoods.log_likelihood
+        walk.step(likelihoods, len(which))
     return total
 
 
@@ -226,26 +226,29 @@ def _double_loop(
     order: np.random.Generator,
     team: Team | None,
 ) -> float:
-    """Project all, then step with the marginals held; return the log-likelihood at the projections."""
-    found = likelihood.evaluate(
+    """Project all sequences, then step with the marginals held fixed.
+
+    Return the log-likelihood at the projections.
+    """
+    likelihoods = likelihood.evaluate(
         walk.weights,
         walk.parameters,
         differentiate=settings.differentiate,
         accuracy=settings.accuracy,
         team=team,
     )
-    walk.step(found, likelihood.count)
+    walk.step(likelihoods, likelihood.count)
     for _ in range(settings.inner_steps - 1):
-        held = likelihood.held(walk.weights, found.measured, walk.parameters, team=team)
+        held = likelihood.held(walk.weights, likelihoods.measured, walk.parameters, team=team)
         walk.step(held, likelihood.count)
-    return found.log_likelihood
+    return likelihoods.log_likelihood
 
 
-def _spread(given: ArrayLike, count: int, name: str) -> Floats:
+def _spread(values: ArrayLike, count: int, name: str) -> Floats:
     try:
-        return np.array(np.broadcast_to(np.asarray(given, dtype=np.float64), (count,)))
+        return np.array(np.broadcast_to(np.asarray(values, dtype=np.float64), (count,)))
     except ValueError:
         raise ShapeError(
-            f"{name} of shape {np.shape(given)} were given where there are {count}: give one each, or one for"
-            " all."
+            f"{name} must be one number or {count} of them, but an array of shape {np.shape(values)}"
+            " was given."
         ) from None

@@ -1,8 +1,8 @@
 r"""The likelihood of labels under projections, and its gradients.
 
-A projection of a sequence is a chain Q with scores :math:`\rho = \theta - A^\top s`. The surrogate that is
-learned from is the log-probability that these chains give to the true labels; with the marginals held fixed
-and :math:`s_j = \psi_j \ell_j'(a_j)`, its gradients are
+A projection of a sequence is a chain Q with scores :math:`\rho = \theta - A^\top s`. Learning uses as a
+surrogate the log-probability of the true labels under these chains; with the marginals held fixed and
+:math:`s_j = \psi_j \ell_j'(a_j)`, its gradients are
 
 .. math::
 
@@ -50,9 +50,9 @@ class ProjectedLikelihood(NamedTuple):
     weights : float64[measurements]
         Gradient in the weights of the energy, psi.
     parameters : float64[parameters]
-        Gradient in those of the base model, theta.
+        Gradient in the parameters of the base model, theta.
     measured : float64[sequences, measurements]
-        At the marginals.
+        The measurements at the marginals.
     """
 
     log_likelihood: float
@@ -63,7 +63,7 @@ class ProjectedLikelihood(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """How far each projection is carried: see `Stopping`."""
+    """The accuracy of each projection: see `Stopping`."""
 
     tolerance: float = 1e-4
     max_iterations: int = 40
@@ -77,7 +77,7 @@ class SequenceLikelihood:
     truth : int[places]
         True labels of all sequences, one after the other.
     measurement, losses
-        The energy but for its weights.
+        The energy except for its weights.
     """
 
     def __init__(
@@ -99,24 +99,25 @@ class SequenceLikelihood:
         self.losses = losses.repeated(measurement.count) if len(losses) == 1 else losses
         if len(self.losses) != measurement.count:
             raise ShapeError(
-                f"{len(self.losses)} losses were given for {measurement.count} measurements: give one each."
+                f"{len(self.losses)} losses were given for {measurement.count} measurements: give one"
+                " loss for each."
             )
         self._of_length = lru_cache(maxsize=None)(self._measurement_of)
 
     @property
     def count(self) -> int:
-        """How many sequences there are."""
+        """The number of sequences."""
         return len(self.base.start) - 1
 
     def true_measured(self, which: Ints | None = None) -> Floats:
-        """Return what is measured of the true labels, float64[sequences, measurements]."""
+        """Return the measurements of the true labels, float64[sequences, measurements]."""
         chosen = self._which(which)
         paths = [self._path(index) for index in chosen.tolist()]
         start = np.cumsum([0, *map(len, paths)])
         return self.measurement.of_paths(np.concatenate([np.zeros(0, dtype=np.int64), *paths]), start)
 
     def taken(self, rows: Ints) -> SequenceLikelihood:
-        """Return the likelihood with some of the measurements alone."""
+        """Return the likelihood with only some of the measurements."""
         part = TiedMeasurement(self.measurement.labels, self.measurement.matrix[rows])
         losses = Losses(self.losses.kind[rows], self.losses.target[rows], self.losses.width[rows])
         return SequenceLikelihood(self.base, self.truth, part, losses)
@@ -156,35 +157,38 @@ class SequenceLikelihood:
         """Project, and return the log-likelihood of the truth with its gradients.
 
         differentiate
-            ``"fixed"`` holds the marginals fixed, as the paper does; ``"implicit"`` differentiates through
-            the projections, which is the gradient of the likelihood itself if they are accurate.
+            ``"fixed"`` holds the marginals fixed, as in the paper; ``"implicit"`` differentiates through the
+            projections, which gives the gradient of the likelihood itself if they are accurate.
         """
         chosen, theta = self._which(which), self._theta(parameters)
-        found = self.project(weights, theta, chosen, accuracy, team)
+        projected = self.project(weights, theta, chosen, accuracy, team)
         nodes, edges = self.base.scores(theta, chosen)
-        losses = self._each(self.losses.value, found.measured) @ weights
-        partition = losses - (found.shift * found.measured).sum(axis=1) - found.objective
+        losses = self._each(self.losses.value, projected.measured) @ weights
+        partition = losses - (projected.shift * projected.measured).sum(axis=1) - projected.objective
         truth = self.true_measured(chosen)
-        value = self._true_scores(nodes, edges, chosen) - (found.shift * truth).sum(axis=1) - partition
-        slopes = self._each(self.losses.slope, found.measured)
+        value = self._true_scores(nodes, edges, chosen) - (projected.shift * truth).sum(axis=1) - partition
+        slopes = self._each(self.losses.slope, projected.measured)
         if differentiate == "fixed":
-            gradient = (slopes * (found.measured - truth)).sum(axis=0)
-            pull = self._pull(chosen, np.split(found.node, found.start[1:-1]), found.pairs.sum(axis=0))
-            return ProjectedLikelihood(float(value.sum()), gradient, pull, found.measured)
+            gradient = (slopes * (projected.measured - truth)).sum(axis=0)
+            pull = self._pull(
+                chosen, np.split(projected.node, projected.start[1:-1]), projected.pairs.sum(axis=0)
+            )
+            return ProjectedLikelihood(float(value.sum()), gradient, pull, projected.measured)
         gradient, moved_pairs = np.zeros(len(weights)), np.zeros_like(edges[0])
         moved = []
         for row, index in enumerate(chosen.tolist()):
             energy = MeasuredEnergy(self._of_length(len(nodes[row])), self.losses, weights)
             base = ChainBase(nodes[row], edges[self.base.table[index]])
-            own = implicit_gradients(base, energy, found.shift[row], truth[row])
+            own = implicit_gradients(base, energy, projected.shift[row], truth[row])
             gradient += own.weights
             moved_pairs += own.pairs
             moved.append(own.node)
         expected = [
-            rows - own for rows, own in zip(np.split(found.node, found.start[1:-1]), moved, strict=True)
+            rows - own
+            for rows, own in zip(np.split(projected.node, projected.start[1:-1]), moved, strict=True)
         ]
-        pull = self._pull(chosen, expected, found.pairs.sum(axis=0) - moved_pairs)
-        return ProjectedLikelihood(float(value.sum()), gradient, pull, found.measured)
+        pull = self._pull(chosen, expected, projected.pairs.sum(axis=0) - moved_pairs)
+        return ProjectedLikelihood(float(value.sum()), gradient, pull, projected.measured)
 
     def held(
         self,
@@ -194,10 +198,10 @@ class SequenceLikelihood:
         which: Ints | None = None,
         team: Team | None = None,
     ) -> ProjectedLikelihood:
-        """Return the surrogate at other weights than those that the marginals were found with.
+        """Return the surrogate at weights other than those of the projection.
 
         measured : float64[sequences, measurements]
-            At the marginals that are held: they say which way the energy pulls.
+            The measurements at the fixed marginals, which determine the direction of the energy's pull.
 
         Implements: vilnis2015bethe, Eq. 12, and one inner step of Algorithm 2.
         """
@@ -228,7 +232,7 @@ class SequenceLikelihood:
         )
 
     def _pull(self, chosen: Ints, expected: Sequence[Floats], pairs: Floats) -> Floats:
-        """Return the gradient in theta: true less expected statistics, brought back to the parameters."""
+        """Return the gradient in theta: true minus expected statistics, carried back to the parameters."""
         if not self.base.parameters:
             return np.zeros(0)
         node, counted = [], -pairs
@@ -251,9 +255,9 @@ class SequenceLikelihood:
         return self.truth[int(self.base.start[index]) : int(self.base.start[index + 1])]
 
     def _measurement_of(self, length: int) -> Measurement:
-        found = self.measurement.of_length(length)
+        layout = self.measurement.of_length(length)
         size = length * self.base.labels
-        return found.widened(size + (length - 1) * self.base.labels**2)
+        return layout.widened(size + (length - 1) * self.base.labels**2)
 
     def _each(self, function: Callable[[Floats], Floats], measured: Floats) -> Floats:
         return np.stack([function(row) for row in measured]) if len(measured) else np.zeros_like(measured)
@@ -265,26 +269,27 @@ class SequenceLikelihood:
         return np.zeros(self.base.parameters) if parameters is None else parameters
 
 
-def energy_gradient(found: Projection, statistics: Floats) -> tuple[float, Floats]:
+def energy_gradient(projection: Projection, statistics: Floats) -> tuple[float, Floats]:
     """Return the log-likelihood of one truth under a projection, and its gradient in the weights.
 
-    found
+    projection
         A projection onto any base model, with any energy.
     statistics : float64[size]
-        Of the truth, laid out as the marginals: one for each true label and each true setting of a factor.
+        Statistics of the truth, laid out like the marginals: one for each true label and each true setting of
+        a factor.
 
     The marginals are held fixed.
     """
-    if statistics.shape != found.marginals.shape:
+    if statistics.shape != projection.marginals.shape:
         raise ShapeError(
             f"statistics of shape {statistics.shape} were given, but the marginals have"
-            f" {found.marginals.shape}: lay them out by the base model's layout."
+            f" {projection.marginals.shape}: use the base model's layout."
         )
-    energy: Energy = found.problem.energy
-    value = energy.value_of(found.measured)
+    energy: Energy = projection.problem.energy
+    value = energy.value_of(projection.measured)
     if not np.isfinite(value):
         raise EnergyError(f"the energy {energy.name!r} is {value} at the projection.")
-    partition = value - float(found.shift @ found.measured) - found.objective
-    scores, present = found.scores, statistics != 0
+    partition = value - float(projection.shift @ projection.measured) - projection.objective
+    scores, present = projection.scores, statistics != 0
     score = float(scores[present] @ statistics[present])
-    return score - partition, -energy.cross_gradient(found.marginals, statistics - found.marginals)
+    return score - partition, -energy.cross_gradient(projection.marginals, statistics - projection.marginals)

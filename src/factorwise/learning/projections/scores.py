@@ -1,4 +1,4 @@
-"""Scores of the base model, as learning with energies reads them: given, or linear in parameters."""
+"""Scores of the base model for learning with energies: fixed, or linear in parameters."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ class BaseScores(Protocol):
 
     @property
     def parameters(self) -> int:
-        """How many numbers theta has."""
+        """The size of theta."""
         ...
 
     def scores(self, parameters: Floats, which: Ints) -> tuple[list[Floats], Floats]:
-        """Return float64[places, S] for each of the sequences, and float64[tables, S, S] of transitions."""
+        """Return float64[places, S] for each of the sequences, and float64[tables, S, S] for transitions."""
         ...
 
     def gradient(self, which: Ints, node: Sequence[Floats], pairs: Floats) -> Floats:
-        """Carry a gradient in these scores on to the parameters."""
+        """Carry a gradient in these scores back to the parameters."""
         ...
 
 
 class GivenScores:
-    """Scores that stay as they are: energies alone are learned.
+    """Fixed scores, so that only energies are learned.
 
     node_scores
         float[T, S] for each sequence.
     edge_scores : float[S, S] or float[tables, S, S]
-        Of transitions.
+        Scores of transitions.
     table : int[sequences]
-        Which of several tables each sequence has: scores may come from several models.
+        The table of each sequence, if there are several: scores may come from several models.
     """
 
     parameters = 0
@@ -61,18 +61,18 @@ class GivenScores:
     def __init__(
         self, node_scores: Sequence[ArrayLike], edge_scores: ArrayLike, table: ArrayLike | None = None
     ) -> None:
-        given = np.asarray(edge_scores, dtype=np.float64)
-        self.edge = given[None] if given.ndim == 2 else given
+        edges = np.asarray(edge_scores, dtype=np.float64)
+        self.edge = edges[None] if edges.ndim == 2 else edges
         if self.edge.ndim != 3 or self.edge.shape[1] != self.edge.shape[2]:
-            raise ShapeError(f"edge_scores must be square, but has shape {given.shape}.")
+            raise ShapeError(f"edge_scores must be square, but has shape {edges.shape}.")
         self.labels = self.edge.shape[1]
         self.node = [np.asarray(rows, dtype=np.float64) for rows in node_scores]
         none = np.zeros(len(self.node), dtype=np.int64)
         self.table = none if table is None else np.asarray(table, dtype=np.int64)
         if self.table.shape != (len(self.node),) or (len(self.edge) > 1 and table is None):
             raise ShapeError(
-                f"{len(self.edge)} tables of transitions were given for {len(self.node)} sequences: say in"
-                " 'table' which one each has."
+                f"{len(self.edge)} tables of transitions were given for {len(self.node)} sequences: say"
+                " with table= which one each sequence has."
             )
         for index, rows in enumerate(self.node):
             if rows.ndim != 2 or rows.shape[1] != self.labels or not len(rows):
@@ -83,22 +83,23 @@ class GivenScores:
         self.start = np.cumsum([0, *map(len, self.node)])
 
     def scores(self, parameters: Floats, which: Ints) -> tuple[list[Floats], Floats]:
-        """Return what was given."""
+        """Return the fixed scores."""
         return [self.node[index] for index in which.tolist()], self.edge
 
     def gradient(self, which: Ints, node: Sequence[Floats], pairs: Floats) -> Floats:
-        """Return nothing."""
+        """Return nothing, because there are no parameters."""
         return np.zeros(0)
 
 
 class LinearScores:
-    """Scores that are linear in features, on top of scores that are given.
+    """Scores that are linear in features, added to fixed scores.
 
     features : sparse float[places, F]
-        Of the places of all sequences, one after the other. All of a tagger's attributes make theta whole;
-        a column of ones lets each label have a bias on top of what a tagger says.
+        Features of the positions of all sequences, one after the other. With all of a tagger's attributes
+        theta is a complete model; with a column of ones it is a bias of each label on top of a tagger's
+        scores.
     given
-        Where learning begins.
+        The fixed scores from which learning starts.
 
     Theta is float64[F * S + S * S]: a weight for each feature with each label, then one for each transition.
     """
@@ -109,13 +110,13 @@ class LinearScores:
         self.start, self.labels, self.table = given.start, given.labels, given.table
         if self.features.ndim != 2 or self.features.shape[0] != self.start[-1]:
             raise ShapeError(
-                f"features of shape {self.features.shape} were given for {int(self.start[-1])} places: give a"
-                " row for each place."
+                f"features of shape {self.features.shape} were given for {int(self.start[-1])}"
+                " positions: give a row for each position."
             )
         self.parameters = self.features.shape[1] * self.labels + self.labels**2
 
     def scores(self, parameters: Floats, which: Ints) -> tuple[list[Floats], Floats]:
-        """Add what the parameters say to what was given."""
+        """Add the parameters' scores to the fixed ones."""
         split = self.parameters - self.labels**2
         weights = parameters[:split].reshape(-1, self.labels)
         nodes, edge = self.given.scores(parameters, which)
@@ -125,7 +126,7 @@ class LinearScores:
         return added, edge + parameters[split:].reshape(self.labels, self.labels)
 
     def gradient(self, which: Ints, node: Sequence[Floats], pairs: Floats) -> Floats:
-        """Sum features times gradients; transitions as they are."""
+        """Sum features times gradients; transitions stay as they are."""
         total = np.zeros((self.features.shape[1], self.labels))
         for index, rows in zip(which.tolist(), node, strict=True):
             total += self._rows(index).T @ rows

@@ -1,1 +1,1 @@
-"""SampleRank and its rivals: learners that walk over worlds, and what they are told is better."""
+"""SampleRank and related learners, which walk over worlds, and the preferences from which they learn."""

@@ -1,8 +1,8 @@
-"""Contrastive divergence: learn from where a few steps lead, away from the truth.
+"""Contrastive divergence: learn from where a few steps lead away from the truth.
 
-The likelihood's gradient is the statistics of the truth minus their mean under the model. Contrastive
-divergence puts the statistics of one world in place of the mean: the one that ``length`` steps of a chain
-reach from the truth or, in the persistent form, the one where a chain stands that never starts anew.
+The gradient of the likelihood is the statistics of the truth minus their mean under the model. Contrastive
+divergence replaces the mean by the statistics of one world: the one that ``length`` steps of a chain reach
+from the truth or, in the persistent form, the current world of a chain that never restarts.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from factorwise.validation import check_count, check_number
 @check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContrastiveDivergence(WalkLearner):
-    """Learner that pulls the model from the worlds its chain drifts to, towards the truth.
+    """Learner that pulls the model from the worlds to which its chain drifts towards the truth.
 
     length
         Steps of the chain between two corrections: k of CD-k.
     persistent
-        Let the chain go on from where it was, not from the truth.
+        Let the chain continue from its current world instead of the truth.
     rate, decay
         Each correction is ``rate / (1 + decay * pass)`` times the difference of the statistics.
     accept, temperature, best_of
-        How the chain goes: see `SampleRank`. Only valid chains are what the method is derived for.
+        How the chain walks: see `SampleRank`. The method is derived for valid chains only.
     average, fixed
-        As of every `WalkLearner`. Persistent chains begin at the start of their world in the first pass.
+        As in every `WalkLearner`. Persistent chains begin at the start of their world in the first pass.
     """
 
     length: int = 1
@@ -96,7 +96,7 @@ class ContrastiveDivergence(WalkLearner):
             path["rate"][0] = self.rate / (1.0 + self.decay * (walks // len(worlds)))
             if not self.persistent:
                 walker.reset(walker.training.truth)
-            elif walks < len(worlds):  # from then on the walk adds up what its steps change
+            elif walks < len(worlds):  # from then on the walk adds up the changes of its steps
                 enter_path(path, distance_from_truth(walker.training, walker.walk.view))
             walks += 1
             return walker.advance(stream, self.temperature, rounds * self.length, episode=self.length)
@@ -105,10 +105,10 @@ class ContrastiveDivergence(WalkLearner):
 
 
 def path_from_truth(arrays: UpdateArrays, *, persistent: bool) -> dict[str, NDArray[Any]]:
-    """Return the arrays of `factorwise.kernels.walks.rules.add_to_path` for a walk that stands at the truth.
+    """Return the arrays of `factorwise.kernels.walks.rules.add_to_path` for a walk that starts at the truth.
 
     persistent
-        Whether the chain goes on from where it is.
+        Whether the chain continues from its current world.
     """
     size = len(arrays.weights)
     return {
@@ -123,7 +123,7 @@ def path_from_truth(arrays: UpdateArrays, *, persistent: bool) -> dict[str, NDAr
 
 
 def enter_path(path: dict[str, NDArray[Any]], distance: Float64s) -> None:
-    """Let the walk of a path be so far from the truth."""
+    """Set the distance from the truth of the walk of a path."""
     far = np.flatnonzero(distance)
     path["path"][:], path["known"][:] = distance, distance != 0.0
     path["named"][: len(far)], path["many"][0] = far, len(far)

@@ -1,4 +1,4 @@
-"""Preferences over worlds side by side."""
+"""Preferences over joint worlds."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from factorwise.world.kinds import check_kind
 
 
 class JointPreference(ProgramPreference):
-    """The sum of preferences, each over one of the worlds side by side.
+    """The sum of preferences, each over one of the worlds of a `Joint`.
 
     preferences
-        By the name of the world; worlds without one do not count.
+        The preferences by the name of their world; worlds without one do not count.
     shares
-        By what each is multiplied; 1 by default.
+        The factor of each; 1 by default.
     """
 
     worlds = (Joint,)
@@ -37,19 +37,19 @@ class JointPreference(ProgramPreference):
         self.shares = {name: float((shares or {}).get(name, 1.0)) for name in preferences}
 
     def program(self, parts: Surroundings) -> Program:
-        """Judge one change by the preference of the world that it changes."""
+        """Return the program that judges one change by the preference of the world that it changes."""
         world = parts.world
         owner = np.full(world.n_changes, -1, np.int64)
         programs: list[Program] = []
-        told: list[dict[str, Any]] = [{} for _ in range(world.n_changes)]
+        options: list[dict[str, Any]] = [{} for _ in range(world.n_changes)]
         for number, (name, preference) in enumerate(self.preferences.items()):
             check_kind(preference, world.part(name))
             own = preference.program(replace(parts, world=world.part(name)))
             programs.append(own.copy_with(own.functions, own.worlds, part=name))
             if (
                 "applied" in own.functions
-            ):  # of changes of its first kind: items that move, not clusters retyped
-                told[world.first(name)] = {"applied": joints.applied_within}
+            ):  # changes of its first kind: items that move, not clusters that change their type
+                options[world.first(name)] = {"applied": joints.applied_within}
             owner[[at for at in range(world.n_changes) if world.owner(at) == name]] = number
         arrays: dict[str, Any] = {
             "inner": Pointers(programs, ("judge", "applied", "begin", "value")),
@@ -61,8 +61,8 @@ class JointPreference(ProgramPreference):
             judge=joints.judge_within,
             begin=joints.begin_within,
             value=joints.value_within,
-            worlds=told[1:],
+            worlds=options[1:],
             arrays=arrays,
             name="preferences",
-            **told[0],
+            **options[0],
         )

@@ -1,8 +1,8 @@
-"""SampleRank: learn from the atomic gradients of a walk which of two neighbouring worlds is better.
+"""SampleRank: learn from the atomic gradients of a walk which of two neighboring worlds is better.
 
 A walk proposes a step. If the preference says that one of the two worlds is better and the model does not
 rank it higher, by the margin of the update rule, the weights are corrected along the difference of their
-statistics, and the walk goes on with the new weights. No inference is ever run to the end.
+statistics, and the walk continues with the new weights. No inference is ever run to convergence.
 """
 
 from __future__ import annotations
@@ -36,16 +36,17 @@ from factorwise.validation import check_count, check_number
 
 
 class PassRecord(NamedTuple):
-    """What happened in one pass over the training worlds.
+    """The record of one pass over the training worlds.
 
     number
-        Of the pass, from 1.
+        Number of the pass, from 1.
     steps, updates, misranked
-        Steps made, weights corrected, better worlds that scored no more than their neighbours.
+        Number of steps, of corrections of the weights, and of better worlds that did not score higher than
+        their neighbors.
     accepted
         Share of the steps that changed the world.
     value
-        Mean over the worlds of the metric where their walks ended; nan without one.
+        Mean metric of the worlds in which the walks ended; NaN without a metric.
     """
 
     number: int
@@ -58,18 +59,18 @@ class PassRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Weights, and how they came about.
+    """Learned weights, and a record of the learning.
 
     weights
-        What to use: the mean over all steps where averaging was asked for, else the last.
+        The weights to use: the mean over all steps if the learner averages, else the last weights.
     last, mean
-        Both.
+        The last weights and the mean.
     radius
         Largest norm of a gradient that led to an update: R of the mistake bounds.
     history
         One record per pass.
     interrupted
-        Whether Ctrl-C cut the learning short.
+        Whether Ctrl-C ended the learning early.
     """
 
     weights: Float64s
@@ -81,7 +82,7 @@ class Learned:
 
     @property
     def updates(self) -> int:
-        """Corrections made: the mistakes that the bounds count, for unit steps from weights of zero."""
+        """The number of corrections: the mistakes that the bounds count, for unit steps from zero weights."""
         return sum(record.updates for record in self.history)
 
 
@@ -94,7 +95,7 @@ class Course(NamedTuple):
     walk
         Learns in one world and returns how many of its ``steps`` changed it.
     walkers, arrays
-        The worlds, and the weights that are learned, with what is kept beside them.
+        The worlds, and the weights with what the rule keeps of them.
     """
 
     walk: Callable[[Walker, Stream], int]
@@ -108,9 +109,9 @@ class WalkLearner(ABC):
     """A learner that walks over training worlds, in passes.
 
     average
-        Return the mean of the weights over all steps, not the last ones.
+        Return the mean of the weights over all steps instead of the last weights.
     fixed
-        Names of blocks of weights that are held as they are given.
+        Names of blocks of weights that do not change.
     """
 
     average: bool = True
@@ -118,7 +119,7 @@ class WalkLearner(ABC):
 
     @abstractmethod
     def _course(self, worlds: Sequence[TrainingWorld], steps: int, engine: EngineName) -> Course:
-        """Return how to learn from worlds, after checking that they have what it takes."""
+        """Return how to learn from worlds, after checking that they have what the learner needs."""
 
     def fit(
         self,
@@ -132,14 +133,24 @@ class WalkLearner(ABC):
         progress: bool = True,
         callback: Callback | None = None,
     ) -> Learned:
-        """Walk about ``steps`` steps in each world, ``passes`` times over, in an order drawn anew each time.
+        """Walk about ``steps`` steps in each world, in ``passes`` passes with a new random order each.
 
+        worlds
+            The training worlds.
+        passes, steps
+            Number of passes, and of steps per world and pass.
+        seed
+            A whole number, or a NumPy ``Generator``.
         weights
-            To begin with; zero by default.
+            Initial weights; zero by default.
+        engine
+            "auto" (the default), "compiled" or "plain".
+        progress
+            Whether to show a progress bar.
         callback
-            Called after each pass with its record and the weights so far; returning True ends the learning.
+            Called after each pass with its record and the current weights; learning stops if it returns True.
 
-        The result is a function of the worlds, the settings and the seed alone.
+        The result depends only on the worlds, the settings and the seed.
         """
         return self._learn(self._course(worlds, steps, engine), passes, seed, weights, progress, callback)
 
@@ -152,7 +163,10 @@ class WalkLearner(ABC):
         progress: bool,
         callback: Callback | None,
     ) -> Learned:
-        """Visit every world once per pass; each visit has a stream of its own, by seed, pass and world."""
+        """Visit every world once per pass.
+
+        Each visit has its own stream, derived from seed, pass and world.
+        """
         check_count("passes", passes)
         walk, walkers, arrays, steps = course
         arrays.weights[:] = walkers[0].training.model.blocks.flat(weights)
@@ -170,12 +184,12 @@ class WalkLearner(ABC):
                         changed += walk(walkers[index], Stream(root, number, index))
                         values.append(walkers[index].value)
                         bar.update(steps)
-                    made = arrays.clock - before
+                    counts = arrays.clock - before
                     record = PassRecord(
                         number,
-                        int(made[STEPS]),
-                        int(made[UPDATES]),
-                        int(made[MISRANKED]),
+                        int(counts[STEPS]),
+                        int(counts[UPDATES]),
+                        int(counts[MISRANKED]),
                         float(changed / (steps * len(walkers))),
                         float(np.mean(values)),
                     )
@@ -194,23 +208,24 @@ class WalkLearner(ABC):
 @check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRank(WalkLearner):
-    """Learner that corrects every wrong ranking it walks past.
+    """Learner that corrects every wrong ranking on its walk.
 
     update
         The rule: a name ("unit", "mira", "pa", "pa-i", "pa-ii", "cw", "cw-deviation", "arow", "adagrad"), a
-        rule from `factorwise.learning.updates`, or a function of yours (see `OwnRule` there).
+        rule from `factorwise.learning.updates`, or your own function (see `OwnRule` there).
     accept
         How the walk decides: a name, an `Acceptance` or a function of (random, move). ``metropolis``,
-        ``barker``: a valid chain. ``unbalanced``: the first without the proposer's Hastings ratio.
-        ``greedy``: whatever scores higher. ``always``: everything. ``truth``: whatever is better by the
-        preference, and of equally good worlds the one that scores higher. The theory asks for no valid chain.
+        ``barker``: a valid chain. ``unbalanced``: Metropolis without the proposer's Hastings ratio.
+        ``greedy``: accept higher scores. ``always``: accept everything. ``truth``: accept what the preference
+        finds better and, of equally good worlds, the one that scores higher. The theory does not require a
+        valid chain.
     temperature
-        Of the acceptances that look at it.
+        For acceptances that use one.
     best_of
-        Draw so many proposals and consider the one of highest gain: a proposer informed by the model, whose
-        Hastings ratio is not known.
+        Draw this many proposals and consider the one with the highest gain: a proposer informed by the model,
+        whose Hastings ratio is unknown.
     average, fixed
-        As of every `WalkLearner`.
+        As in every `WalkLearner`.
     """
 
     update: str | UpdateRule | Callable[..., float] = "mira"
@@ -236,13 +251,13 @@ class SampleRank(WalkLearner):
         progress: bool = True,
         callback: Callback | None = None,
     ) -> Learned:
-        """Walk ``steps`` steps in each world, ``passes`` times over; further arguments as of `WalkLearner`.
+        """Walk ``steps`` steps in each world, in ``passes`` passes; further arguments as in `WalkLearner`.
 
         restart
-            Begin each walk anew, not where the last pass left it.
+            Start each walk again instead of where the last pass left it.
         truth_starts
-            Share of the walks that begin at the truth instead of the world's start: worlds near the truth
-            are where the model will have to rank finely, and a walk from afar may not reach them.
+            Share of the walks that start at the truth instead of the world's start: near the truth the model
+            must rank finely, and a walk from afar may not reach these worlds.
         """
         course = self._course(worlds, steps, engine, restart=restart, truth_starts=truth_starts)
         return self._learn(course, passes, seed, weights, progress, callback)
@@ -287,7 +302,7 @@ class SampleRank(WalkLearner):
 
 
 def free_weights(model: Model, fixed: Sequence[str]) -> Float64s:
-    """Return 1 for each weight that may be learned and 0 for those in blocks that are ``fixed``."""
+    """Return 1 for each weight that may be learned and 0 for those in ``fixed`` blocks."""
     free = np.ones(model.blocks.size)
     for name in fixed:
         free[model.blocks.slice_of(name)] = 0.0

@@ -1,6 +1,6 @@
-"""Structured perceptron with annealing: correct the weights by whole worlds, the best one against the truth.
+"""Structured perceptron with annealing: correct the weights by the best world minus the truth.
 
-Before each correction a world of highest score is searched for by simulated annealing; if it is not the
+Before each correction, simulated annealing searches for a world with the highest score; if it is not the
 truth, the weights move by the difference of the two worlds' statistics.
 """
 
@@ -35,14 +35,14 @@ LOOKS = 50  # temperatures of one annealing
 @check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuredPerceptron(WalkLearner):
-    """Learner that compares the truth with the world that annealing ends in.
+    """Learner that compares the truth with the world in which annealing ends.
 
     rate
         Multiple of the difference of the statistics that is added.
     schedule
         Temperatures of the annealing; by default geometric from 2 to 0.02.
     average, fixed
-        As of every `WalkLearner`, with searches for steps.
+        As in every `WalkLearner`, where each search counts as a step.
     """
 
     rate: float = 1.0

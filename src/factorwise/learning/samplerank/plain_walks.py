@@ -1,8 +1,8 @@
-"""A walk that learns in plain Python, over worlds of any kind and with parts that have no program.
+"""A walk that learns in plain Python, over worlds of any kind, for parts without programs.
 
-Every part is asked by its own methods: the proposer to ``draw``, the model for the ``difference`` of a diff,
-the preference to ``watch``, the world to ``apply``. The loop is the one of compiled walks, as it is written;
-a move of it is one change, which stands for a whole diff.
+Every part is called by its own methods: the proposer's ``draw``, the model's ``difference`` of a diff, the
+preference's ``watch``, the world's ``apply``. The loop is the uncompiled one of compiled walks; its move
+consists of one change, which stands for a whole diff.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PlainWalk:
     """One chain that learns in plain Python, on a copy of the start of its training world.
 
     factors_seen
-        Factors that evaluators which sample have examined.
+        Number of factors that sampling evaluators have examined.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class PlainWalk:
         """Prepare to walk.
 
         best_of
-            How many proposals to draw for each that is considered: that of highest gain.
+            How many proposals to draw for each that is considered: the one with the highest gain.
         journal
-            How many moves an episode has that are taken back after it.
+            How many moves an episode has that are undone after it.
         judged
-            Whether the preference is asked at every step.
+            Whether the preference is called at every step.
         """
         check_start(training, training.start)
         self.training = training
@@ -88,13 +88,12 @@ class PlainWalk:
         self.reset(training.start)
 
     def reset(self, world: Any) -> None:
-        """Stand in a copy of ``world``."""
+        """Set the current world to a copy of ``world``."""
         start = self.training.start
         if hasattr(start, "layout_key") and world.layout_key() != start.layout_key():
             raise ShapeError(
-                f"the walk is over {start!r}, but the world it shall stand in is {world!r}: give a world"
-                " of the same"
-                " items and types."
+                f"the walk is over {start!r}, but it was to be reset to {world!r}: give a world of the"
+                " same items and types."
             )
         self._world = world.copy()
         preference = self.training.preference
@@ -102,12 +101,12 @@ class PlainWalk:
 
     @property
     def view(self) -> Any:
-        """The current world itself: to look at, until the next step."""
+        """The current world itself: read it only until the next step."""
         return self._world
 
     @property
     def value(self) -> float:
-        """The metric behind the preference; nan without one."""
+        """The metric behind the preference; NaN without one."""
         return math.nan if self._judge is None else self._judge.value
 
     def advance(self, stream: Stream, temperature: float, steps: int, *, episode: int = 0) -> int:
@@ -121,7 +120,7 @@ class PlainWalk:
         return int(self._parts.walk.tally[ACCEPTED]) - before
 
     def _draw(self, move: Any) -> float:
-        """Let the proposer draw; of several proposals keep the one of highest gain."""
+        """Let the proposer draw; of several proposals keep the one with the highest gain."""
         self._proposal = Proposal(None, 0.0, 0.0)
         self._found: tuple[SparseVector, float] | None = None
         highest = -math.inf
@@ -132,10 +131,10 @@ class PlainWalk:
             if self._tries == 1:
                 self._proposal = proposal
                 break
-            found = self._gradient(proposal.diff)
-            gain = found[0].dot(self.weights) + found[1]
+            difference = self._gradient(proposal.diff)
+            gain = difference[0].dot(self.weights) + difference[1]
             if self._proposal.diff is None or gain > highest:
-                self._proposal, self._found, highest = proposal, found, gain
+                self._proposal, self._found, highest = proposal, difference, gain
         if self._proposal.diff is None:
             return STAY
         self._number += 1
@@ -144,7 +143,7 @@ class PlainWalk:
         return 1.0
 
     def _gradient(self, diff: Any) -> tuple[SparseVector, float]:
-        """Change of the statistics and of the constants, from the factors that the evaluator examines."""
+        """Return the change of the statistics and constants, from the factors that the evaluator examines."""
         model, evaluator = self.training.model, self.training.evaluator
         if isinstance(evaluator, Exact):
             constant = sum(t.constant_gain(self._world, diff) for t in model.templates)
@@ -162,15 +161,15 @@ class PlainWalk:
         gradient.index[: move.entries], gradient.value[: move.entries] = found.index, found.value
 
     def _constant(self) -> float:
-        """What of the gain no weight multiplies; the gradient has been taken."""
+        """Return the part of the gain that no weight multiplies; called after the gradient."""
         return self._found[1] if self._found is not None else 0.0
 
     def _ask(self) -> float:
-        """How much better the preference finds the world after the proposal."""
+        """Return how much better the preference finds the world after the proposal."""
         return self._judge.gain(self._world, self._proposal.diff) if self._judge is not None else 0.0
 
     def _apply(self, move: Any) -> None:
-        """Make the proposal at hand, or take back the one of that number."""
+        """Apply the current proposal, or undo an earlier one by its number."""
         diff = self._proposal.diff if move.target == AFTER else self._backs.pop(move.item)
         if self._judge is not None:
             self._judge.applied(self._world, diff)

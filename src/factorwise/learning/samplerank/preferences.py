@@ -1,10 +1,9 @@
-"""Preferences: which of two neighbouring worlds is better, without a word about weights.
+"""Preferences: which of two neighboring worlds is better, independently of weights.
 
 A `Preference` starts a `Judge` for one walk; the judge says for each diff how much better the world after it
 would be. `TruthPreference`, `AccuracyPreference` and `TargetPreference` follow a metric against the truth,
-from the diff alone; `WorldPreference` and `DiffPreference` ask a function of yours, which may know no labels
-at all. A gain of exactly 0.0 is a tie: neither world is preferred, and nothing is to be learned from the
-pair.
+from the diff alone; `WorldPreference` and `DiffPreference` call your own function, which needs no labels. A
+gain of exactly 0.0 is a tie: neither world is preferred, and nothing is learned from the pair.
 """
 
 from __future__ import annotations
@@ -62,28 +61,31 @@ MetricName = Literal["pairwise", "b-cubed", "rand"]
 
 
 class Judge(Protocol):
-    """What a preference says along one walk."""
+    """The judgments of a preference along one walk."""
 
     @property
     def value(self) -> float:
-        """How good the world is now; nan where the preference only compares."""
+        """The quality of the current world; NaN if the preference only compares."""
         ...
 
     def gain(self, world: Any, diff: Any) -> float:
-        """How much better the world after ``diff`` is: below zero worse, 0.0 a tie. Changes nothing."""
+        """Return how much better the world after ``diff`` is: negative for worse, 0.0 for a tie.
+
+        The world is not changed.
+        """
         ...
 
     def applied(self, world: Any, diff: Any) -> None:
-        """Follow the walk: called with the world as it is right before ``diff`` is applied to it."""
+        """Follow the walk; called right before ``diff`` is applied to ``world``."""
         ...
 
 
 class Preference(Protocol):
-    """Which of two neighbouring worlds is better.
+    """Which of two neighboring worlds is better.
 
-    With a method ``program(parts)`` as well, see `ProgramPreference`, walks are judged in compiled code.
+    With a method ``program(parts)`` (see `ProgramPreference`), walks are judged in compiled code.
 
-    Implements: wick2009samplerank, Eq. 2, with the size of the difference and ties told apart.
+    Implements: wick2009samplerank, Eq. 2, extended by the size of the difference and by ties.
     """
 
     def watch(self, world: Any) -> Judge:
@@ -94,28 +96,28 @@ class Preference(Protocol):
 class ProgramPreference:
     """A preference that is a program.
 
-    Walks run it compiled, and `watch` runs its functions as they are written.
+    Walks run it compiled, and `watch` runs its functions as plain Python.
 
-    Its functions see one change at a time, in ``move.item``, ``move.source`` and ``move.target``:
+    Its functions get one change at a time, in ``move.item``, ``move.source`` and ``move.target``:
 
     ``judge(world, mine, move)``
-        How much better the world after the change is; 0.0 for a tie. Of a move that has several changes the
-        gains are added up, each in the world that the ones before it lead to.
+        Returns how much better the world after the change is; 0.0 for a tie. The gains of a move with several
+        changes are added, each in the world after the changes before it.
     ``applied(world, mine, move)``
-        Follow the walk: a change has been made, whether it was judged or not, or taken back. For preferences
-        that keep something.
+        Follows the walk: a change has been made, whether it was judged or not, or undone. For preferences
+        that keep a state.
     ``begin(world, mine)``
-        Start from the world as it is.
+        Starts from the current world.
     ``value(world, mine)``
-        How good the world is; for reports.
+        Returns the quality of the world, for reports.
     """
 
-    #: The kinds of worlds that it is for; none for any.
+    # : The kinds of worlds that it supports; empty for any.
     worlds: ClassVar[tuple[type[Any], ...]] = ()
 
     def program(self, parts: Surroundings) -> Program:
         """Return the program, with a function ``judge``, for worlds like that of the surroundings."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what its program is")
+        raise NotImplementedError(f"{type(self).__name__} does not define its program")
 
     def watch(self, world: Any) -> ProgramJudge:
         """Start judging a walk from ``world``."""
@@ -124,9 +126,9 @@ class ProgramPreference:
 
 
 class ProgramJudge:
-    """A judge that runs the functions of a preference's program as they are written.
+    """A judge that runs the functions of a preference's program in plain Python.
 
-    On a world of its own.
+    It keeps its own copy of the world.
     """
 
     def __init__(self, program: Program, world: Any) -> None:
@@ -142,11 +144,11 @@ class ProgramJudge:
 
     @property
     def value(self) -> float:
-        """How good the world is now; nan where the preference does not say."""
+        """The quality of the current world; NaN if the preference does not compute it."""
         return run(self._program, "value") if "value" in self._program.program.functions else math.nan
 
     def gain(self, world: Any, diff: Any) -> float:
-        """How much better the world after ``diff`` is; exactly 0.0 for a tie."""
+        """Return how much better the world after ``diff`` is; exactly 0.0 for a tie."""
         self._enter(world, diff)
         walk, move = self._parts.walk, self._parts.walk.step[0]
         before = [array.copy() for array in self._arrays]
@@ -156,7 +158,7 @@ class ProgramJudge:
         return float(move.better)
 
     def applied(self, world: Any, diff: Any) -> None:
-        """Follow the walk to the world after ``diff``, about to be applied."""
+        """Follow the walk to the world after ``diff``, which is about to be applied."""
         self._enter(world, diff)
         make_changes(self._parts.walk, self._parts.walk.step[0], 0)
 
@@ -173,22 +175,22 @@ class ProgramJudge:
 
 
 class TruthPreference(ProgramPreference):
-    """Clusterings by a metric against the true one.
+    """Prefer clusterings that are better by a metric against the true one.
 
     truth
-        A `Partition`, or the true entity of each item: any whole numbers or strings, with None or -1 where
-        it is unknown. Items of unknown entity are left out of the metric, wherever they are.
+        A `Partition`, or the true entity of each item: any whole numbers or strings, with None or -1 if it is
+        unknown. Items with an unknown entity do not count in the metric.
     metric
-        ``"pairwise"`` F1, ``"b-cubed"`` F1, or ``"rand"`` (the share of pairs of items decided rightly).
+        ``"pairwise"`` F1, ``"b-cubed"`` F1, or ``"rand"`` (the share of pairs of items that are decided
+        correctly).
 
-    A gain costs the size of the item's entity, or those of the two clusters that the diff touches if they
-    are smaller together. Types of clusters do not count.
+    Computing a gain takes time proportional to the size of the item's entity, or of the two clusters that the
+    diff touches if that is smaller. Types of clusters do not count.
 
-    Pairwise F1 is 0 as long as no right pair is together. From singletons, then, a right merge is a gain
-    but a wrong one only a tie, from which nothing is learned, until the first right pair is there. From
-    one cluster splits are gains and losses at once. Where the truth has no pairs at all (every known item
-    an entity of its own), pairwise F1 is 0 in every world and everything is a tie. B-cubed and Rand
-    punish a wrong merge in all of these worlds.
+    Pairwise F1 is 0 as long as no correct pair is together. So, from singletons, a correct merge is a gain,
+    but a wrong one is only a tie, from which nothing is learned, until the first correct pair is together. If
+    the truth has no pairs at all (every known item is an entity of its own), pairwise F1 is 0 in every world
+    and everything is a tie. B-cubed and Rand punish wrong merges in all of these worlds.
 
     >>> from factorwise.world.moves import merge
     >>> world = Partition.singletons(3)
@@ -210,12 +212,12 @@ class TruthPreference(ProgramPreference):
         self.entity = _numbered(truth)
 
     def program(self, parts: Surroundings) -> Program:
-        """Judge one change by the items of the entity at hand that are in its two clusters."""
+        """Return the program that judges a change by the items of the item's entity in the two clusters."""
         n_items, known = parts.world.n_items, self.entity[self.entity >= 0]
         if len(self.entity) != n_items:
             raise ShapeError(
-                f"the truth tells of {len(self.entity)} items, but the world has {n_items}:"
-                " give one entity per item, None where it is unknown."
+                f"the truth has {len(self.entity)} items, but the world has {n_items}: give one entity"
+                " per item, None if it is unknown."
             )
         size = np.bincount(known).astype(np.int64)
         by_entity = np.argsort(self.entity, kind="stable").astype(np.int32)
@@ -234,74 +236,74 @@ class TruthPreference(ProgramPreference):
 
 
 class AccuracyPreference(ProgramPreference):
-    """Assignments by the share of variables with the right label.
+    """Prefer assignments with more correct labels.
 
     truth
-        An `Assignment`, or a code per variable with -1 where it is unknown. Variables whose label is unknown,
-        and those that the world observes, are left out.
+        An `Assignment`, or a code per variable with -1 if it is unknown. Variables whose label is unknown or
+        observed do not count.
     """
 
     worlds = (Assignment,)
 
     @check_types
     def __init__(self, truth: Assignment | Sequence[int] | NDArray[np.integer[Any]]) -> None:
-        given = as_array("truth", truth.values if isinstance(truth, Assignment) else truth)
-        if given.ndim != 1:
-            raise ShapeError(f"truth must be one code per variable, but has shape {given.shape}.")
-        if given.dtype.kind not in "iu":
+        array = as_array("truth", truth.values if isinstance(truth, Assignment) else truth)
+        if array.ndim != 1:
+            raise ShapeError(f"truth must be one code per variable, but has shape {array.shape}.")
+        if array.dtype.kind not in "iu":
             raise InvalidArgumentError(
-                f"truth must be integer codes, but {given.dtype} was given: encode labels with"
+                f"truth must be integer codes, but {array.dtype} was given: encode labels with"
                 " Assignment.from_labels(variables, labels)."
             )
-        self.codes = given.astype(np.int64)
+        self.codes = array.astype(np.int64)
 
     def program(self, parts: Surroundings) -> Program:
-        """Judge one change by the label of its variable."""
+        """Return the program that judges a change by the label of its variable."""
         codes = self._codes_for(parts.world)
         return Program(judge=accuracy.judge_value, **_accuracy(codes), name="accuracy")
 
     def _codes_for(self, world: Assignment) -> Int64s:
-        """Return the right code of each variable that counts in ``world``, -1 for all others."""
+        """Return the correct code of each variable that counts in ``world``, -1 for all others."""
         if len(self.codes) != len(world.values):
             raise ShapeError(
-                f"the truth tells of {len(self.codes)} variables, but the world has {len(world.values)}:"
-                " give one code per variable, -1 where it is unknown."
+                f"the truth has {len(self.codes)} variables, but the world has {len(world.values)}:"
+                " give one code per variable, -1 if it is unknown."
             )
         return np.where(world.variables.observed, UNKNOWN, self.codes)
 
 
 class TargetPreference(ProgramPreference):
-    """Worlds in which every item has a target by the share of items that are at the right one.
+    """Prefer worlds in which more items have the correct target.
 
     truth
-        A world of the same kind, or a target for each item with -1 where it is unknown.
+        A world of the same kind, or a target for each item with -1 if it is unknown.
     """
 
     worlds = (TargetWorld,)
     except_for = (Hierarchy,)
 
     def __init__(self, truth: TargetWorld | Sequence[int] | NDArray[np.integer[Any]]) -> None:
-        given = truth.values if isinstance(truth, TargetWorld) else truth
-        self.targets = whole_numbers("truth", given)
+        array = truth.values if isinstance(truth, TargetWorld) else truth
+        self.targets = whole_numbers("truth", array)
 
     def program(self, parts: Surroundings) -> Program:
-        """Judge one change by the items that it moves."""
+        """Return the program that judges a change by the items that it moves."""
         if len(self.targets) != parts.world.n_items:
             raise ShapeError(
-                f"the truth tells of {len(self.targets)} items, but the world has {parts.world.n_items}."
+                f"the truth has {len(self.targets)} items, but the world has {parts.world.n_items}."
             )
         judge = targets.judge_exchange if parts.world.exchanges else accuracy.judge_value
         return Program(judge=judge, **_accuracy(self.targets), name="right targets")
 
 
 def _accuracy(truth: Int64s) -> dict[str, Any]:
-    """Return what preferences for right values share, -1 standing for what is unknown."""
+    """Return the arrays of preferences for correct values, with -1 for unknown ones."""
     known = np.array([np.count_nonzero(truth >= 0)], np.int64)
     return {"value": accuracy.share_of_right, "arrays": {"truth": truth.astype(np.int32), "known": known}}
 
 
 class _Asking:
-    """A preference that asks a function at every diff, and is its own judge: it keeps nothing."""
+    """A preference that calls a function at every diff, and is its own judge because it keeps no state."""
 
     def __init__(self, function: Callable[[Any, Any], float], *, tolerance: float = 0.0) -> None:
         check_number("tolerance", tolerance, least=0, finite=True)
@@ -314,7 +316,7 @@ class _Asking:
 
     @property
     def value(self) -> float:
-        """Return nan: this preference only compares."""
+        """NaN, because this preference only compares."""
         return math.nan
 
     def applied(self, world: Any, diff: Any) -> None:
@@ -324,39 +326,39 @@ class _Asking:
         answer = float(self.function(first, second))
         if not math.isfinite(answer):
             raise InvalidArgumentError(
-                f"the preference's function returned {answer}: return a finite number, above zero for better,"
-                " below zero for worse and 0.0 for a tie."
+                f"the preference's function returned {answer}: return a finite number, positive for"
+                " better, negative for worse and 0.0 for a tie."
             )
         return 0.0 if abs(answer) <= self.tolerance else answer
 
 
 class WorldPreference(_Asking):
-    """Worlds of any kind by a function of two of them.
+    """Prefer worlds by your own function of two worlds of any kind.
 
     function
-        Called as ``function(before, after)``; above zero where ``after`` is better, below where it is worse.
-        It must leave both as they are.
+        Called as ``function(before, after)``; returns a positive number if ``after`` is better, a negative
+        one if it is worse. It must not change either.
     tolerance
         Answers no further than this from zero are ties.
 
-    Each gain copies the world: where the change is enough to judge by, `DiffPreference` is faster.
+    Each gain copies the world: if the change is enough to judge by, `DiffPreference` is faster.
     """
 
     def gain(self, world: Any, diff: Any) -> float:
-        """What the function says of the world before and after ``diff``; 0.0 for a tie."""
+        """Return the function's answer for the world before and after ``diff``; 0.0 for a tie."""
         return self._answer(world, world.after(diff))
 
 
 class DiffPreference(_Asking):
-    """Worlds of any kind by a function of the change: a rule, a person's answer, other prior knowledge.
+    """Prefer worlds by your own function of the change: a rule, a person's answer, other prior knowledge.
 
     function
-        Called as ``function(world, diff)``, with ``diff`` not yet applied; above zero where the change is for
-        the better, below where it is for the worse. It must leave the world as it is.
+        Called as ``function(world, diff)``, with ``diff`` not yet applied; returns a positive number if the
+        change is an improvement, a negative one if it is not. It must not change the world.
     tolerance
         Answers no further than this from zero are ties.
 
-    Without labels, a rule of thumb can teach:
+    A rule of thumb can replace labels:
 
     >>> from factorwise.world.moves import merge
     >>> names = ["ann lee", "a lee", "bob ray"]
@@ -371,25 +373,26 @@ class DiffPreference(_Asking):
     """
 
     def gain(self, world: Any, diff: Any) -> float:
-        """What the function says of ``diff``; 0.0 for a tie."""
+        """Return the function's answer for ``diff``; 0.0 for a tie."""
         return self._answer(world, diff)
 
 
 def checked_items(world: Partition, diff: Transfer) -> Int32s:
-    """Items that ``diff`` moves; an error where it does not fit ``world``."""
+    """Return the items that ``diff`` moves; raise an error if it does not fit ``world``."""
     items = np.array(diff.items, np.int32)
     inside = len(items) > 0 and items.min() >= 0 and items.max() < world.n_items
     if not inside or (world.labels[items] != diff.source).any() or diff.source == diff.target:
         raise DiffError(
-            f"{diff} does not fit this world: build transfers with world.moves from the world they are for."
+            f"{diff} does not fit this world: build transfers with world.moves from the world that they"
+            " apply to."
         )
     if diff.target != NEW:
-        world.size_of(diff.target)  # an error where it does not exist
+        world.size_of(diff.target)  # raises an error if it does not exist
     return items
 
 
 def _numbered(truth: Partition | Sequence[object] | NDArray[Any]) -> Int32s:
-    """Dense entity numbers, -1 for unknown."""
+    """Return dense entity numbers, -1 for unknown entities."""
     if isinstance(truth, Partition):
         return truth.dense_labels().astype(np.int32)
     if isinstance(truth, np.ndarray) and truth.ndim != 1:
@@ -406,7 +409,7 @@ def _numbered(truth: Partition | Sequence[object] | NDArray[Any]) -> Int32s:
             continue
         if not isinstance(key, Integral | str):
             raise InvalidArgumentError(
-                f"the entity of item {item} is {key!r}: give whole numbers or strings, None where unknown."
+                f"the entity of item {item} is {key!r}: give whole numbers or strings, None if unknown."
             )
         found[item] = numbers.setdefault(key, len(numbers))
     return found

@@ -1,9 +1,9 @@
-r"""How many mistakes a ranking learner can make, and how many rankings it needs to see.
+r"""Bounds on the mistakes that a ranking learner can make, and on the rankings that it needs to see.
 
-A constraint is the statistics of a better world minus those of a worse one, a row :math:`x`. Weights rank the
-two worlds right if their lead :math:`\theta \cdot x` is positive. Unit steps start from zero weights and add
-:math:`x` whenever the lead is not positive (a mistake). Whatever the order of the constraints, and whichever
-part of the space a proposer never visits, for every direction :math:`U` of length one, margin
+A constraint is a row :math:`x`: the statistics of a better world minus those of a worse one. Weights rank the
+two worlds correctly if the lead :math:`\theta \cdot x` is positive. Unit steps start from zero weights and
+add :math:`x` whenever the lead is not positive (a mistake). Whatever the order of the constraints, and
+whichever part of the space a proposer never visits, for every direction :math:`U` of length one, margin
 :math:`\delta > 0` and sequence whose rows are no longer than :math:`R`,
 
 .. math:: \text{mistakes} \le \left( \frac{R + D}{\delta} \right)^2, \qquad
@@ -15,9 +15,9 @@ row :math:`i` has under the root, so that
 :math:`k \delta - \sum \epsilon_i \le U \cdot \theta \le \sqrt{k} R`, and the sum over the mistakes is at
 most :math:`\sqrt{k} D`.
 
-If no row falls short of the margin, :math:`D = 0`: that is Theorem 1 of the paper. It may be applied to any
-number of passes, the general one (Theorem 2) to everything that :math:`D` sums over: a constraint that is met
-twice counts twice. The paper states it for the first pass, where each is met once.
+If no row falls short of the margin, :math:`D = 0`: that is Theorem 1 of the paper. It holds for any number of
+passes; the general bound (Theorem 2) holds for everything that :math:`D` sums over, where a constraint that
+occurs twice counts twice. The paper states it for the first pass, where each occurs once.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.types import Float64s
 from factorwise.validation import check_count, check_number
 
-ConstraintsLike: TypeAlias = Any  # float64[n, weights], an array or a SciPy sparse one, which have no types
+ConstraintsLike: TypeAlias = Any  # float64[n, weights], an array or a SciPy sparse matrix, which has no types
 
-# Least distances are found from squares: of a margin below this share of the radius only rounding is left.
+# Least distances are computed from squares: a margin below this share of the radius is only rounding.
 SMALLEST_MARGIN = 1e-8
 
 
@@ -47,10 +47,10 @@ class Separation(NamedTuple):
     direction : float64[weights]
         The weights.
     margin
-        Smallest lead that they give.
+        The smallest lead under them.
     shares : float64[n]
-        Zero or more for each constraint, and one in all, such that the mean of the constraints that they
-        weigh is as long as the margin. No direction leads by more than that on all of them.
+        A weight of zero or more for each constraint, summing to one, such that the weighted mean of the
+        constraints has the length of the margin. No direction leads by more than that on all of them.
     """
 
     direction: Float64s
@@ -59,16 +59,16 @@ class Separation(NamedTuple):
 
 
 def separable_bound(radius: float, margin: float) -> float:
-    """Most mistakes that unit steps from zero weights make on constraints that a margin separates.
+    """Return the largest number of mistakes of unit steps on constraints that a margin separates.
 
     radius
         Length that no constraint exceeds, see `radius_of`.
     margin
         Lead that some weights of length one give every better world, see `largest_margin`.
 
-    Mistakes are steps made, in all passes together. It holds whether a lead of zero counts as a mistake or
-    not; if it does not, zero weights are never left.
-    Implements: rohanimanesh2009inference, Theorem 1.
+    Steps start from zero weights, and mistakes are counted in all passes together. The bound holds whether a
+    lead of zero counts as a mistake or not; if it does not, zero weights never change. Implements:
+    rohanimanesh2009inference, Theorem 1.
 
     >>> separable_bound(radius=2.0, margin=0.5)
     16.0
@@ -79,14 +79,14 @@ def separable_bound(radius: float, margin: float) -> float:
 
 
 def noisy_bound(constraints: ConstraintsLike, direction: ArrayLike, margin: float) -> float:
-    """Most mistakes that unit steps from zero weights make on ``constraints``, met once each, in any order.
+    """Return the largest number of mistakes of unit steps from zero weights on ``constraints``.
 
     constraints : float64[n, weights]
-        Better minus worse statistics, a row for each time that a pair was met.
+        Better minus worse statistics, a row for each time that a pair occurred, in any order.
     direction : float64[weights]
-        Weights to compare with; their length does not matter.
+        Weights to compare with; their norm does not matter.
     margin
-        Lead that they should give, at length one; constraints may fall short of it, at a price.
+        Lead that they should have, at norm one; constraints may fall short of it, which raises the bound.
 
     Every direction and margin give a valid bound; the theorem's is the smallest of them.
     Implements: rohanimanesh2009inference, Theorem 2, at one pair of U and delta.
@@ -98,9 +98,10 @@ def noisy_bound(constraints: ConstraintsLike, direction: ArrayLike, margin: floa
 
 
 def deviation(constraints: ConstraintsLike, direction: ArrayLike, margin: float) -> float:
-    """How far constraints fall short of ``margin`` under ``direction`` at length one, root of summed squares.
+    """Return how far constraints fall short of ``margin`` under ``direction``: the root of summed squares.
 
-    Implements: rohanimanesh2009inference, Definition 6; the sum runs over all pairs met, one term for each.
+    Implements: rohanimanesh2009inference, Definition 6; the sum runs over all pairs, one term for each
+    occurrence.
     """
     rows, along = constraint_rows(constraints), np.asarray(direction, dtype=np.float64)
     if along.shape != (rows.shape[1],):
@@ -115,19 +116,19 @@ def deviation(constraints: ConstraintsLike, direction: ArrayLike, margin: float)
 
 
 def radius_of(constraints: ConstraintsLike) -> float:
-    """Length of the longest constraint, the R of both theorems."""
+    """Return the length of the longest constraint, the R of both theorems."""
     return math.sqrt(constraint_rows(constraints).power(2).sum(axis=1).max(initial=0.0))
 
 
 def largest_margin(constraints: ConstraintsLike) -> Separation | None:
-    """Find the direction whose smallest lead over all constraints is largest; None if none leads on all.
+    """Find the direction with the largest smallest lead over all constraints; None if none leads on all.
 
     constraints : float64[n, weights]
         Better minus worse statistics; a sparse matrix is made dense.
 
     The shortest weights whose leads are all one or more are a least-distance problem, solved through
-    non-negative least squares in finitely many steps (Lawson and Hanson 1974, chapter 23). The margin is what
-    the direction returned attains. Margins below 1e-8 of the radius cannot be told from none.
+    non-negative least squares in finitely many steps (Lawson and Hanson 1974, chapter 23). The margin is that
+    of the direction that is returned. Margins below 1e-8 of the radius count as zero.
 
     >>> found = largest_margin([[1.0, 0.0], [0.0, 2.0], [0.0, 3.0]])
     >>> found.direction.round(4).tolist(), round(found.margin, 4), found.shares.round(4).tolist()
@@ -136,7 +137,7 @@ def largest_margin(constraints: ConstraintsLike) -> Separation | None:
     rows = constraint_rows(constraints).toarray()
     if not len(rows):
         raise InvalidArgumentError(
-            "constraints has no rows: every margin separates nothing. Collect constraints first."
+            "constraints has no rows, so every margin separates them: collect constraints first."
         )
     radius = radius_of(rows)
     if radius == 0.0:
@@ -159,21 +160,21 @@ def largest_margin(constraints: ConstraintsLike) -> Separation | None:
 def sample_size(
     n_weights: int, epsilon: float, delta: float, *, method: Literal["uniform", "scenario"] = "uniform"
 ) -> int:
-    r"""Count the sampled constraints after which weights that meet them all fail few others.
+    r"""Return the number of sampled constraints after which weights that satisfy them all violate few others.
 
     n_weights
         Number of weights, K.
     epsilon
         Share of constraints, under the distribution they are drawn from, that may be violated.
     delta
-        Chance of a sample so unlucky that more are.
+        Probability of a sample for which more are violated.
     method
-        ``"uniform"``: for *all* weights that meet the sample, however they were found;
-        ``"scenario"``: for the optimum of the sampled program only, which takes far fewer.
+        ``"uniform"``: for *all* weights that satisfy the sample; ``"scenario"``: for the optimum of the
+        sampled program only, which needs far fewer.
 
-    Both assume that constraints are drawn independently from one distribution. Those met along a walk are
-    not: neighbors share most of their factors, and what is met depends on weights that change. For a walk
-    the number is a guide and no guarantee. Weights with slack are not covered either.
+    Both assume that constraints are drawn independently from one distribution. Those of a walk are not:
+    neighbors share most of their factors, and the walk depends on weights that change. For a walk the number
+    is a guide, not a guarantee. Weights with slack are not covered either.
 
     ``"uniform"`` is the bound of the paper with constants that we can prove,
 
@@ -213,22 +214,22 @@ def sample_size(
 
 
 def constraint_rows(constraints: ConstraintsLike) -> Any:
-    """Check constraints and return them as a csr_array of its own that stores no zeros."""
-    given = constraints if issparse(constraints) else np.asarray(constraints, dtype=np.float64)
-    if given.ndim != 2:
+    """Check constraints and return them as a new csr_array without stored zeros."""
+    matrix = constraints if issparse(constraints) else np.asarray(constraints, dtype=np.float64)
+    if matrix.ndim != 2:
         raise ShapeError(
-            f"constraints has {given.ndim} dimensions."
-            " Give one row of better minus worse statistics for each pair of worlds."
+            f"constraints has {matrix.ndim} dimensions. Give one row of better minus worse statistics"
+            " for each pair of worlds."
         )
-    rows = csr_array(given, dtype=np.float64, copy=True)
+    rows = csr_array(matrix, dtype=np.float64, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
     wrong = np.flatnonzero(~np.isfinite(rows.data))
     if len(wrong):
         row = int(np.searchsorted(rows.indptr, wrong[0], side="right")) - 1
         raise InvalidArgumentError(
-            f"row {row} of constraints has an entry that is {rows.data[wrong[0]]}: statistics are finite"
-            " numbers. Leave the pair out."
+            f"row {row} of constraints has an entry that is {rows.data[wrong[0]]}: statistics must be"
+            " finite numbers. Leave the pair out."
         )
     return rows
 

@@ -18,19 +18,20 @@ from factorwise.world.assignment import Assignment
 
 
 class SpanPreference(ProgramPreference):
-    """Assignments of one column by the F1 of their spans, as seqeval counts them in labels like B-PER, I-PER.
+    """Prefer assignments of one column by the F1 of their spans, as seqeval counts them (B-PER, I-PER).
 
-    Where nearly all labels are O, accuracy prefers no spans at all; this follows what is reported in the end.
+    If nearly all labels are O, accuracy prefers no spans at all; this preference uses the metric that is
+    reported in the end.
 
     truth
-        An `Assignment` with the right labels of all variables.
+        An `Assignment` with the correct labels of all variables.
     chains : int[chains + 1]
-        The variables from ``chains[k]`` to ``chains[k + 1]`` are a sentence; by default all are one.
+        The variables from ``chains[k]`` to ``chains[k + 1] - 1`` are a sentence; by default all are one.
     smoothing
-        So many spans more are taken to be right when worlds are compared: without it, a wrong span costs
-        nothing while no span is right.
+        This many further spans count as correct when worlds are compared: without it, a wrong span costs
+        nothing while no span is correct.
 
-    A span of several tokens is right only once all its labels are: let half of the walks begin at the truth
+    A span of several tokens is correct only once all its labels are: let half of the walks start at the truth
     (``truth_starts=0.5``).
     """
 
@@ -39,8 +40,8 @@ class SpanPreference(ProgramPreference):
     def __init__(self, truth: Assignment, chains: ArrayLike | None = None, *, smoothing: float = 1.0) -> None:
         if not isinstance(truth, Assignment) or len(truth.variables.columns) != 1:
             raise InvalidArgumentError(
-                "the truth of a SpanPreference is an Assignment of one column of labels: make it with"
-                " Assignment.from_labels(variables, {'label': labels})."
+                "the truth of a SpanPreference must be an Assignment of one column of labels: make it"
+                " with Assignment.from_labels(variables, {{'label': labels}})."
             )
         require(smoothing >= 0.0, "smoothing", smoothing, "zero or more")
         self.truth, self.smoothing = truth, float(smoothing)
@@ -52,12 +53,10 @@ class SpanPreference(ProgramPreference):
         self.counter = SpanCounter([str(label) for label in truth.variables.columns[0].domain.labels])
 
     def program(self, parts: Surroundings) -> Program:
-        """Judge one change by the spans around its variable."""
+        """Return the program that judges a change by the spans around its variable."""
         n = len(self.truth.values)
         if len(parts.world.values) != n:
-            raise ShapeError(
-                f"the truth tells of {n} variables, but the world has {len(parts.world.values)}."
-            )
+            raise ShapeError(f"the truth has {n} variables, but the world has {len(parts.world.values)}.")
         true = self.counter.find(self.truth.values, self.chains)
         first, kind = np.full((2, n), -1, np.int32)
         first[true.end - 1], kind[true.end - 1] = true.start, true.type

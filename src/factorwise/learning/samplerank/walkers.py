@@ -1,9 +1,7 @@
-"""Walks that teach: one training world, walked in compiled code or.
+"""Walks from which learners learn: one training world each, in compiled code or plain Python.
 
-Where a part has no program, in plain Python.
-
-A walker stands in a world and moves on. Learners give it programs: a rule that keeps the weights in arrays of
-its own, which all walkers share.
+A walker has a current world and moves on. Learners give it programs: a rule that keeps the weights in its own
+arrays, which all walkers share.
 """
 
 from __future__ import annotations
@@ -53,23 +51,24 @@ class TrainingWorld:
     """One world to learn from: a document, a topic, a pair of ontologies.
 
     model
-        Scores it. All training worlds have models with the same blocks of weights, each over its own items.
+        The model of the world. All training worlds have models with the same blocks of weights, each over its
+        own items.
     proposer
-        Draws the steps.
+        Proposes the steps.
     start
-        Where walks begin.
+        The world from which walks start.
     preference
-        Which of two neighbours is better: what SampleRank learns from.
+        Which of two neighboring worlds is better, from which SampleRank learns.
     truth
-        The right world, for learners that compare whole worlds with it.
+        The true world, for learners that compare whole worlds with it.
     tuning
-        How an `AdaptiveSplitMerge` proposer is tuned while SampleRank walks, by the preference: such a walk
-        is no valid chain. None leaves its weights as they are. Every world tunes a copy of its own.
+        How an `AdaptiveSplitMerge` proposer is tuned by the preference while SampleRank walks; such a walk is
+        not a valid chain. None keeps its weights. Every world tunes its own copy.
     name
-        What to call it in messages.
+        Its name in messages.
     evaluator
-        Which of the touched factors a step examines: the gain that is weighed and the gradient that is
-        learned from are both estimated from these. One that samples walks in plain Python.
+        The touched factors that a step examines, from which both the gain and the gradient are estimated.
+        Walks with a sampling evaluator run in plain Python.
     """
 
     model: Model
@@ -84,13 +83,13 @@ class TrainingWorld:
     def __post_init__(self) -> None:
         if not hasattr(self.evaluator, "multipliers"):
             raise InvalidArgumentError(
-                f"nothing can be learned from {self.evaluator!r}, which decides without a gradient:"
-                " give Exact(), UniformSample(share) or ConfidenceSample(interval)."
+                f"nothing can be learned from {self.evaluator!r}, which decides without a gradient: use"
+                " Exact(), UniformSample(share) or ConfidenceSample(interval)."
             )
 
 
 class Walker:
-    """A training world and the walk that stands in it."""
+    """A training world and its walk."""
 
     def __init__(
         self, training: TrainingWorld, walk: Walk | PlainWalk, preference: Bound | Interpreted | None = None
@@ -106,7 +105,7 @@ class Walker:
         return isinstance(self.walk, Walk) and self.walk.parts.stream is None
 
     def reset(self, world: Any) -> None:
-        """Stand in a copy of ``world``."""
+        """Set the current world to a copy of ``world``."""
         self.walk.reset(world)
 
     @property
@@ -116,18 +115,18 @@ class Walker:
 
     @property
     def value(self) -> float:
-        """The metric behind the preference, of the current world; nan where there is none."""
+        """The metric behind the preference for the current world; NaN without one."""
         if isinstance(self.walk, PlainWalk):
             return self.walk.value
         if self._preference is None or "value" not in self._preference.program.functions:
             return math.nan
-        run(self._preference, "begin")  # what the walk keeps may be rounded, or not be kept at all
+        run(self._preference, "begin")  # what the walk keeps may be rounded, or missing
         return run(self._preference, "value")
 
     def advance(self, stream: Stream, temperature: float, steps: int, *, episode: int = 0) -> int:
         """Make ``steps`` steps, learning; return how many changed the world.
 
-        With tuning, a round of it comes before every so many steps.
+        With tuning, a tuning round runs before every ``tuning.every`` steps.
         """
         tuning, changed = self.training.tuning, 0
         if tuning is None or not isinstance(self.walk, Walk):
@@ -154,24 +153,24 @@ def make_walkers(
     judged: bool = False,
     journal: int = 0,
 ) -> list[Walker]:
-    """Build the walkers that ``engine`` asks for; "auto" walks compiled where all parts have programs.
+    """Build the walkers for the requested engine; "auto" uses compiled code if all parts have programs.
 
-    In plain Python the programs are interpreted, with the same results from the same stream; where a part has
-    none, every part is asked by its own methods (`PlainWalk`).
+    In plain Python the programs are interpreted, with the same results from the same stream; if a part has
+    none, every part is called by its own methods (`PlainWalk`).
 
     best_of
         How many proposals are drawn for each that is considered.
     weights, clock
-        What the learner's rule changes: see `factorwise.learning.updates.UpdateArrays`.
+        The arrays that the learner's rule changes: see `factorwise.learning.updates.UpdateArrays`.
     roles
         The programs that the learner adds to the walk in a training world: its rule, by role.
     judged
-        Whether the preference is asked at every step.
+        Whether the preference is called at every step.
     journal
-        How many moves an episode has that are taken back after it.
+        How many moves an episode has that are undone after it.
     """
     require(engine in ("auto", "compiled", "plain"), "engine", engine, "'auto', 'compiled' or 'plain'")
-    found: list[Walker] = []
+    walkers: list[Walker] = []
     for training in worlds:
         check_tuning(training, engine, acceptance)
         own = roles(training) if roles is not None else {}
@@ -186,15 +185,17 @@ def make_walkers(
         )
         if engine != "plain":
             try:
-                found.append(make())
+                walkers.append(make())
                 continue
             except (NoCompiledFormError, TemplateError) as fault:
                 if engine == "compiled" or training.tuning is not None:
                     raise
-                warnings.warn(f"learning in plain Python: {fault}", PlainEngineWarning, stacklevel=3)
-                engine = "plain"  # said once is enough
+                warnings.warn(
+                    f"learning in plain Python, which is slow: {fault}", PlainEngineWarning, stacklevel=3
+                )
+                engine = "plain"  # one warning is enough
         try:
-            found.append(make(interpreted=True))
+            walkers.append(make(interpreted=True))
         except (NoCompiledFormError, TemplateError):
             walk = PlainWalk(
                 training,
@@ -206,8 +207,8 @@ def make_walkers(
                 journal=journal,
                 **own,
             )
-            found.append(Walker(training, walk))
-    return found
+            walkers.append(Walker(training, walk))
+    return walkers
 
 
 def _walker(
@@ -220,13 +221,12 @@ def _walker(
     *,
     interpreted: bool = False,
 ) -> Walker:
-    """Build the walker whose parts all have programs; say which has none."""
+    """Build the walker if all parts have programs; otherwise the error says which has none."""
     start, preference = training.start, training.preference
     if not hasattr(start, "program"):
         raise NoCompiledFormError(
             f"worlds of kind {type(start).__name__} have no program: give the class methods program()"
-            " and frame(), or"
-            " run with engine='plain'."
+            " and frame(), or use engine='plain'."
         )
     if not isinstance(training.evaluator, Exact):
         raise NoCompiledFormError(
@@ -236,8 +236,8 @@ def _walker(
     if preference is not None:
         if not hasattr(preference, "program"):
             raise NoCompiledFormError(
-                f"{type(preference).__name__} has no program: give it a method program(parts) that returns"
-                " Program(judge=...), see ProgramPreference, or run with engine='plain'."
+                f"{type(preference).__name__} has no program: give it a method program(parts) that"
+                " returns Program(judge=...), see ProgramPreference, or use engine='plain'."
             )
         check_kind(preference, start)
         judge = preference.program(
@@ -254,7 +254,7 @@ def _walker(
 
 
 def check_walk(accept: Accept, temperature: float, best_of: int) -> Acceptance:
-    """Return how a walk accepts; refuse what no walk can do."""
+    """Return how a walk accepts; refuse combinations that do not work."""
     known = f"one of {list(ACCEPTANCES)}, or a function of (random, move)"
     require(not isinstance(accept, str) or accept in ACCEPTANCES, "accept", accept, known)
     acceptance = as_acceptance(accept)
@@ -264,37 +264,38 @@ def check_walk(accept: Accept, temperature: float, best_of: int) -> Acceptance:
         best_of == 1 or acceptance not in (METROPOLIS, BARKER),
         "accept",
         accept,
-        "another than 'metropolis' and 'barker' with best_of > 1: its Hastings ratio is not known; use"
+        "another than 'metropolis' and 'barker' with best_of > 1, whose Hastings ratio is unknown: use"
         " 'unbalanced'",
     )
     return acceptance
 
 
 def check_tuning(training: TrainingWorld, engine: EngineName, acceptance: Acceptance) -> None:
-    """Refuse a tuning that has nothing to tune, or that spoils what the walk promises."""
+    """Refuse tuning if there is nothing to tune, or if it would invalidate the chain."""
     if training.tuning is None:
         return
     if not hasattr(training.proposer, "with_weights") or engine == "plain":
         raise InvalidArgumentError(
-            f"tuning is for an AdaptiveSplitMerge that walks compiled, but the proposer is"
+            "tuning needs an AdaptiveSplitMerge in compiled code, but the proposer is"
             f" {type(training.proposer).__name__} and engine={engine!r}."
         )
     if acceptance in (METROPOLIS, BARKER):
         raise InvalidArgumentError(
-            "a walk whose proposer is tuned on the way is no Metropolis-Hastings chain: walk in another"
-            " manner, such as 'greedy' or 'unbalanced', or freeze the proposer with tuning=None."
+            "a walk whose proposer is tuned on the way is not a valid Metropolis-Hastings chain: use"
+            " another acceptance, such as 'greedy' or 'unbalanced', or fix the proposer with"
+            " tuning=None."
         )
 
 
 def distance_from_truth(training: TrainingWorld, world: Any) -> Float64s:
-    """Statistics of ``world`` minus those of the truth."""
+    """Return the statistics of ``world`` minus those of the truth."""
     size = training.model.blocks.size
-    there = training.model.statistics(training.truth).to_dense(size)
-    return training.model.statistics(world).to_dense(size) - there
+    truth = training.model.statistics(training.truth).to_dense(size)
+    return training.model.statistics(world).to_dense(size) - truth
 
 
 def check_worlds(worlds: Sequence[TrainingWorld], needs: str) -> None:
-    """Refuse worlds that do not share their weights, or lack what the learner needs of them."""
+    """Refuse worlds that do not share their weights, or lack what the learner needs."""
     if isinstance(worlds, TrainingWorld) or not worlds:
         raise InvalidArgumentError("give a list of one or more training worlds: [TrainingWorld(...), ...].")
     first = worlds[0].model.blocks

@@ -1,8 +1,8 @@
 """Update rules: how a pair of worlds in the wrong order, or with too small a lead, corrects the weights.
 
-A rule is a small immutable record with a function that walks call, compiled or interpreted; what it learns is
-in arrays of its own making. Give `SampleRank` the name of a rule, a rule with settings of its own, or a
-function in the terms of `factorwise.kernels.walks.rules` (see `OwnRule`).
+A rule is a small immutable record with a function that walks call, compiled or interpreted; it keeps what it
+learns in its own arrays. Give `SampleRank` the name of a rule, a rule with its own settings, or a function in
+the terms of `factorwise.kernels.walks.rules` (see `OwnRule`).
 
 >>> as_rule("mira", cap=0.1).function.__name__
 'update_passive_aggressive'
@@ -55,9 +55,7 @@ RULES: dict[str, Callable[..., UpdateRule]] = {
 
 
 def as_rule(rule: str | UpdateRule | Callable[..., float], **settings: Any) -> UpdateRule:
-    """Return the rule of that name, with ``settings`` in place of its defaults; a rule as it is.
-
-    One by a function.
+    """Return the rule of that name with the given ``settings``; a rule or a function is accepted, too.
 
     >>> as_rule("mira", cap=0.1)
     PassiveAggressive(variant='PA-I', cap=0.1, margin=1.0, scale_by_gain=False, only_misranked=False)
@@ -65,8 +63,8 @@ def as_rule(rule: str | UpdateRule | Callable[..., float], **settings: Any) -> U
     if isinstance(rule, UpdateRule):
         if settings:
             raise InvalidArgumentError(
-                f"settings {sorted(settings)} were given beside {rule!r}, which has its own."
-                " Make the rule with them, or give its name."
+                f"settings {sorted(settings)} were given with {rule!r}, which has its own: make the"
+                " rule with them, or give its name."
             )
         return rule
     if callable(rule):
@@ -75,19 +73,19 @@ def as_rule(rule: str | UpdateRule | Callable[..., float], **settings: Any) -> U
         close = difflib.get_close_matches(str(rule), RULES, n=1)
         guess = f" Did you mean {close[0]!r}?" if close else ""
         raise InvalidArgumentError(
-            f"{rule!r} is not the name of an update rule.{guess}"
-            f" Give one of {', '.join(RULES)}, or a rule such as Unit(rate=0.5)."
+            f"{rule!r} is not the name of an update rule.{guess} Use one of {', '.join(RULES)}, or a"
+            " rule such as Unit(rate=0.5)."
         )
-    made = RULES[rule]
-    fixed = made.keywords if isinstance(made, partial) else {}
-    known = [item.name for item in fields(made()) if item.name not in fixed]
+    rule_class = RULES[rule]
+    fixed = rule_class.keywords if isinstance(rule_class, partial) else {}
+    known = [item.name for item in fields(rule_class()) if item.name not in fixed]
     for name in settings:
         require(name in known, f"a setting of {rule!r}", name, "one of " + ", ".join(known))
-    return made(**settings)
+    return rule_class(**settings)
 
 
 def capped_rule(rule: str | UpdateRule | Callable[..., float], cap: float) -> UpdateRule:
-    """Return the rule of that name, with ``cap`` where it has one; a rule as it is.
+    """Return the rule of that name, with ``cap`` if it has one; a rule is returned unchanged.
 
     >>> capped_rule("mira", 0.01).cap, capped_rule("unit", 0.01)
     (0.01, Unit(rate=1.0, decay=0.0, strict=False))

@@ -1,4 +1,4 @@
-"""AdaGrad: a rate for each weight that falls with the gradients it has seen."""
+"""AdaGrad: a rate for each weight that decreases with its past gradients."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class AdaGrad(UpdateRule):
     duchi2011adaptive on the hinge loss :math:`\max(0, \text{margin} - \text{lead})`.
 
     rate
-        First change of a weight.
+        Size of the first change of a weight.
     epsilon
-        Keeps the quotient finite for a weight not seen before.
+        Keeps the quotient finite for a weight without past gradients.
     margin
         Update whenever the lead of the better world is no more than this.
     """
@@ -41,5 +41,5 @@ class AdaGrad(UpdateRule):
 
     @property
     def settings(self) -> Mapping[str, float]:
-        """What the rule reads."""
+        """The settings that the rule reads."""
         return {"rate": self.rate, "epsilon": self.epsilon, "margin": self.margin}

@@ -1,4 +1,4 @@
-"""Adaptive regularization of weights: confidence weighting that bears noise."""
+"""Adaptive regularization of weights: confidence weighting that tolerates noise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from factorwise.validation import check_number
 @check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arow(UpdateRule):
-    r"""Update whenever the better world leads by less than one, but do not insist that it then does.
+    r"""Update whenever the better world leads by less than one, without requiring that it then does.
 
     The Gaussian over the weights moves to the one that minimises the Kullback-Leibler divergence to the old
     one plus :math:`(\max(0, 1 - \mu g)^2 + g^\top \Sigma g) / (2 r)` (crammer2009adaptive). With the lead
@@ -27,7 +27,7 @@ class Arow(UpdateRule):
     regularization
         r: larger means smaller steps and variances that fall more slowly.
     variance
-        Of every weight at the start.
+        Initial variance of every weight.
     """
 
     regularization: float = 1.0
@@ -41,10 +41,10 @@ class Arow(UpdateRule):
 
     @property
     def settings(self) -> Mapping[str, float]:
-        """What the rule reads."""
+        """The settings that the rule reads."""
         return {"regularization": self.regularization}
 
     @property
     def first(self) -> float:
-        """The first variance."""
+        """The initial variance."""
         return self.variance

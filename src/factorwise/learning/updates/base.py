@@ -1,4 +1,4 @@
-"""What every update rule offers, a rule that is a function of yours, and what can be read from the arrays."""
+"""The interface of update rules, rules that are your own functions, and the mean of the weights."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from factorwise.validation import check_count
 
 
 class UpdateArrays(NamedTuple):
-    """Weights that are being learned, and what the rule that learns them keeps.
+    """The weights that are being learned, and what the rule keeps of them.
 
     See `factorwise.kernels.walks.rules`.
 
     weights, second, drift, free : float64[weights]
-        The weights; what the rule keeps of each; what their mean follows from; 1 for those that may be
-        learned.
+        The weights; the rule's own number for each; the numbers from which their mean is computed; 1 for
+        weights that may be learned.
     clock : int64[3]
-        Steps, updates, and moves of which the better world did not score higher, of all walks that learn
-        them.
+        Number of steps, of updates, and of moves whose better world did not score higher, over all walks that
+        learn the weights.
     largest : float64[1]
         Largest sum of squares of a gradient that led to an update.
     settings
@@ -44,7 +44,7 @@ class UpdateArrays(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateRule(ABC):
-    """How a violated ranking corrects the weights. Immutable: what is learned is in the arrays.
+    """How a violated ranking corrects the weights. Rules are immutable: what is learned is in the arrays.
 
     function
         The rule itself: ``update(mine, move, gradient)``, which returns 1.0 if it changed the weights.
@@ -55,11 +55,11 @@ class UpdateRule(ABC):
     @property
     @abstractmethod
     def settings(self) -> Mapping[str, float]:
-        """What the function finds in ``mine.settings[0]``."""
+        """The constants that the function reads from ``mine.settings[0]``."""
 
     @property
     def first(self) -> float:
-        """What ``mine.second`` is at first, for every weight."""
+        """The initial value of ``mine.second`` for every weight."""
         return 0.0
 
     def arrays(self, size: int) -> UpdateArrays:
@@ -83,20 +83,20 @@ class UpdateRule(ABC):
         return Program(update=self.function, arrays=arrays._asdict(), name=f"update rule {self!r}")
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values and the rule's name, for the provenance record of a saved model."""
+        """Return plain values and the rule's name, for the provenance record of a saved model."""
         return {"rule": type(self).__name__, **asdict(self)}
 
 
 @dataclass(frozen=True, slots=True)
 class OwnRule(UpdateRule):
-    """A rule that is a function of yours, in the terms of `factorwise.kernels.walks.rules`.
+    """A rule that is your own function, in the terms of `factorwise.kernels.walks.rules`.
 
     update
         ``update(mine, move, gradient)``, a plain function, which returns 1.0 if it changed the weights.
     constants
-        What it finds in ``mine.settings[0]``, by name.
+        The constants that it reads from ``mine.settings[0]``, by name.
     second
-        What ``mine.second`` is at first, for every weight.
+        The initial value of ``mine.second`` for every weight.
 
     >>> from factorwise.kernels.walks.rules import add_gradient, free_squares, lead_of
     >>> def half_way(mine, move, gradient):
@@ -133,16 +133,16 @@ class OwnRule(UpdateRule):
         return self.second
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values and the function's name."""
+        """Return plain values and the function's name."""
         return {"rule": self.update.__name__, **self.constants}
 
 
 def averaged(u: UpdateArrays) -> Float64s:
-    r"""Mean of the weight vectors at the end of each step so far; the weights themselves before the first.
+    r"""Return the mean of the weights after each step so far; before the first step, the weights.
 
-    A change :math:`\delta_t` made in step :math:`t` of :math:`T` is part of the vectors at the ends of steps
-    :math:`t` to :math:`T`. The mean is therefore the last vector less :math:`\sum_t (t - 1) \delta_t / T`,
-    and that sum is ``drift``.
+    A change :math:`\delta_t` made in step :math:`t` of :math:`T` is part of the weights after steps :math:`t`
+    to :math:`T`. The mean is therefore the last vector minus :math:`\sum_t (t - 1) \delta_t / T`, and that
+    sum is ``drift``.
     """
     steps = int(u.clock[STEPS])
     return u.weights - u.drift / steps if steps else u.weights.copy()

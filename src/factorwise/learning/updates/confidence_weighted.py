@@ -1,4 +1,4 @@
-"""Confidence-weighted rules: weights that have been seen rarely change more."""
+"""Confidence-weighted rules: rarely seen weights change more."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from factorwise.validation import check_number
 @check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceWeighted(UpdateRule):
-    r"""Keep a Gaussian over the weights; after an update it ranks the two worlds rightly with ``confidence``.
+    r"""Keep a Gaussian over the weights that ranks the two worlds correctly with probability ``confidence``.
 
     The Gaussian :math:`N(\mu, \Sigma)` moves to the one nearest to it, in the Kullback-Leibler divergence of
     the new from the old, for which, with :math:`\phi` the normal quantile of ``confidence`` and :math:`g` the
     gradient towards the better world,
 
-    - "deviation": :math:`\mu g \ge \phi \sqrt{g^\top \Sigma g}`, which says just that (crammer2008exact);
-    - "variance": :math:`\mu g \ge \phi\, g^\top \Sigma g`, a stand-in for it (dredze2008confidence).
+    - "deviation": :math:`\mu g \ge \phi \sqrt{g^\top \Sigma g}`, the exact condition (crammer2008exact);
+    - "variance": :math:`\mu g \ge \phi\, g^\top \Sigma g`, an approximation of it (dredze2008confidence).
 
     Setting the derivatives of the Lagrangian to zero gives :math:`\mu + \alpha \Sigma g` and
     :math:`\Sigma^{-1} + \beta g g^\top`; the constraint, then an equality, is quadratic in :math:`\alpha`.
@@ -40,22 +40,22 @@ class ConfidenceWeighted(UpdateRule):
     Only variances are kept: of the new :math:`\Sigma^{-1}` the diagonal alone, which is the diagonal Gaussian
     nearest to the full one in the same divergence.
 
-    A lead that noise turns around again and again makes variances fall without end, in the deviation form by
-    their square: where preferences cannot all be satisfied, that form stops learning after some hundred
-    updates, unless a floor keeps it learning.
+    A lead that noise reverses again and again makes variances decrease without end, in the deviation form by
+    their square: if preferences cannot all be satisfied, that form stops learning after some hundred updates,
+    unless a floor keeps it learning.
 
     confidence
-        Probability of a right ranking after an update, above one half. Where preferences are noisy, less is
-        more.
+        Probability of a correct ranking after an update, above one half. Use smaller values for noisy
+        preferences.
     form
         Which constraint. The paper on SampleRank uses "the approximate version", the variance form.
     variance
-        Of every weight at the start: sets the scale of the weights.
+        Initial variance of every weight, which sets the scale of the weights.
     floor
-        Smallest variance, as a share of the first. Next to zero, weights settle early and for good.
+        Smallest variance, as a share of the initial one. Close to zero, weights settle early and stay.
     only_misranked
-        Leave alone what is ranked rightly but not with enough confidence, as SampleRank prints it: where no
-        weights rank everything rightly, variances then fall more slowly.
+        Do not update pairs that are ranked correctly but with too little confidence, as in the paper on
+        SampleRank: if no weights rank everything correctly, variances then decrease more slowly.
     """
 
     confidence: float = 0.9
@@ -75,7 +75,7 @@ class ConfidenceWeighted(UpdateRule):
 
     @property
     def settings(self) -> Mapping[str, float]:
-        """What the rule reads."""
+        """The settings that the rule reads."""
         return {
             "limit": 0.0 if self.only_misranked else math.inf,
             "phi": NormalDist().inv_cdf(self.confidence),
@@ -85,5 +85,5 @@ class ConfidenceWeighted(UpdateRule):
 
     @property
     def first(self) -> float:
-        """The first variance."""
+        """The initial variance."""
         return self.variance

@@ -1,4 +1,4 @@
-"""Passive-aggressive rules: as small a change as gives the better world its margin."""
+"""Passive-aggressive rules: the smallest change that gives the better world its margin."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class PassiveAggressive(UpdateRule):
     variant
         Which of the three. The paper on SampleRank says MIRA without saying which; `Mira` is "PA-I".
     cap
-        How much a repair may cost; larger is more aggressive. Without effect in "PA".
+        Limit of a correction; larger is more aggressive. Without effect in "PA".
     margin
-        Lead that the better world must have.
+        The lead that the better world must have.
     scale_by_gain
-        Multiply the margin by how much better the better world is.
+        Multiply the margin by the preference's gain.
     only_misranked
-        Leave the weights alone as long as the better world leads at all.
+        Do not update as long as the better world leads at all.
     """
 
     variant: Literal["PA", "PA-I", "PA-II"] = "PA-I"
@@ -58,7 +58,7 @@ class PassiveAggressive(UpdateRule):
 
     @property
     def settings(self) -> Mapping[str, float]:
-        """What the rule reads."""
+        """The settings that the rule reads."""
         return {
             "limit": 0.0 if self.only_misranked else math.inf,
             "margin": self.margin,

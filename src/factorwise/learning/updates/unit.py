@@ -12,7 +12,7 @@ from factorwise.kernels.walks.rules import update_unit
 from factorwise.learning.updates.base import UpdateRule
 from factorwise.validation import check_number
 
-# A lead nearer to zero than the smallest normal number is a tie.
+# A lead closer to zero than the smallest normal number is a tie.
 TIE = float(np.finfo(np.float64).tiny)
 
 
@@ -22,12 +22,12 @@ class Unit(UpdateRule):
     """Add ``rate / (1 + decay * updates so far)`` times the gradient whenever the better world does not lead.
 
     rate
-        First multiple.
+        The first multiple.
     decay
-        How fast it falls; zero for steps of one size. The steps sum to infinity for any value, so no weights
-        are out of reach; with a positive one their squares do not.
+        How fast it decreases; zero for constant steps. The steps sum to infinity for any value, so that all
+        weights can be reached; with a positive one the sum of their squares is finite.
     strict
-        Let ties pass. From weights of zero everything is a tie and nothing is ever learned.
+        Do not update on ties. From zero weights everything is a tie, so nothing is ever learned.
 
     Implements: wick2009samplerank, Alg. 1 with a scalar rate, except that a tie is an error whichever of the
       two worlds is the better one (printed there for the world after the step only);
@@ -46,5 +46,5 @@ class Unit(UpdateRule):
 
     @property
     def settings(self) -> Mapping[str, float]:
-        """What the rule reads."""
+        """The settings that the rule reads."""
         return {"rate": self.rate, "decay": self.decay, "limit": -TIE if self.strict else 0.0}

@@ -88,5 +88,5 @@ def test_bad_chains_are_named():
         ChainsBase([nodes[0], np.zeros((2, 2))], edge)
     with pytest.raises(InvalidArgumentError, match="give at least one chain"):
         ChainsBase([], edge)
-    with pytest.raises(InvalidArgumentError, match=r"largest score of place 0.*is -inf"):
+    with pytest.raises(InvalidArgumentError, match=r"largest score of position 0.*is -inf"):
         ChainsBase([np.full((1, 3), -np.inf)], edge)

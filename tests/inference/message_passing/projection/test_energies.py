@@ -282,7 +282,7 @@ def test_measured_energies_name_what_is_wrong_with_them():
         poisson_counts([1.0, 2.0], population=1.0, measurement=Measurement.of([[1.0, 0.0], [1.0, -1.0]]))
     with pytest.raises(InvalidArgumentError, match="width of a huber loss"):
         huber(0.0, 0.0)
-    with pytest.raises(EnergyError, match="'coupling' does not know its second derivative"):
+    with pytest.raises(EnergyError, match="'coupling' has no second derivative"):
         EVERY["coupling"].curvature_times(MARGINALS[:9], MARGINALS[:9])
 
 

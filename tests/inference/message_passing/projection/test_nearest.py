@@ -113,7 +113,7 @@ def test_bad_targets_are_named():
         NearestParts(IDENTITY(4), sets(), [0, 2])
     with pytest.raises(ShapeError, match=r"set 1 of the energy 'nearest' has the shape \(2,\)"):
         NearestParts(IDENTITY(2), [[[0.0, 1.0]], [0.0, 1.0]], [0])
-    with pytest.raises(InvalidArgumentError, match="hold NaN"):
+    with pytest.raises(InvalidArgumentError, match="must be finite"):
         NearestEnergy(IDENTITY(1), [[np.nan]])
     with pytest.raises(WeightError, match="one weight for each of its 2 parts"):
         NearestParts(IDENTITY(4), sets(), [0, 0], [1.0, 2.0, 3.0])

@@ -193,7 +193,7 @@ def test_measurements_of_a_length_and_of_a_path_agree(length):
 def test_bad_sequences_and_measurements_are_named():
     nodes, edge = sequences()
     energy = SequenceEnergy(tied(), hinge(1.0), np.ones(5))
-    with pytest.raises(InvalidArgumentError, match=r"'both', 1.*is no statistic"):
+    with pytest.raises(InvalidArgumentError, match=r"'both', 1.*is not a statistic"):
         TiedMeasurement.rows(3, [{("both", 1): 1.0}])
     with pytest.raises(InvalidArgumentError, match="names a label that does not exist: use 0 to 2"):
         TiedMeasurement.rows(3, [{("pair", 1, 3): 1.0}])

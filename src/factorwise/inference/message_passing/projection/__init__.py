@@ -1,8 +1,8 @@
 """Bethe projections: inference with energies of the marginals.
 
-Minimises, over the marginals of a tractable base model, minus the expected score, minus the entropy, plus an
-energy. Pick a base model (`ChainBase`, `GraphBase`), build an energy from measurements of its marginals, and
-call `project`.
+A projection minimises, over the marginals of a tractable base model, minus the expected score, minus the
+entropy, plus an energy. Choose a base model (`ChainBase`, `GraphBase`), build an energy from measurements of
+its marginals, and call `project`.
 """
 
 from __future__ import annotations

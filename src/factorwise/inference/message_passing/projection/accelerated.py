@@ -1,4 +1,4 @@
-r"""Accelerated Bethe-RDA, with a constant that finds its own size.
+r"""Accelerated Bethe-RDA, which finds its own constant.
 
 .. math:: u_t = (1 - c_t) \mu_{t-1} + c_t \nu_{t-1}, \quad
           \bar g_t = (1 - c_t) \bar g_{t-1} + c_t \nabla L(u_t), \quad
@@ -20,7 +20,7 @@ from factorwise.inference.message_passing.projection.problem import Iterate, Poi
 from factorwise.inference.message_passing.projection.results import Projection, Stopping, run
 from factorwise.validation import check_number
 
-EASING = 0.8  # so that one narrow place does not shorten the steps of the whole run
+EASING = 0.8  # factor per iteration, so that one difficult region does not shorten the steps of the whole run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +28,10 @@ class AcceleratedRDA:
     """Accelerated dual averaging for convex energies without kinks.
 
     smoothness
-        First guess of K; doubled whenever it proves too small, and a little less for every next iteration.
+        Initial guess of K; doubled whenever it proves too small, and reduced a little in every iteration.
     restart
-        Begin again, from where it is, whenever the objective rises: momentum that points the wrong way is
-        dropped.
+        Restart from the current point whenever the objective rises, which drops momentum in the wrong
+        direction.
 
     Implements: vilnis2015bethe, Alg. 5, with the scores themselves not shrunk.
     """
@@ -43,7 +43,10 @@ class AcceleratedRDA:
         check_number("smoothness", self.smoothness, above=0)
 
     def solve(self, problem: Problem, stopping: Stopping) -> Projection:
-        """Run until it is time to stop; `ConvexityError` for energies that are not convex and smooth."""
+        """Run until a stopping rule applies.
+
+        Raise `ConvexityError` for energies that are not convex and smooth.
+        """
         problem.require_convex("AcceleratedRDA")
         problem.require_smooth("AcceleratedRDA")
         return run(problem, self._steps(problem), stopping, "accelerated RDA")

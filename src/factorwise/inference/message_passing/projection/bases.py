@@ -1,8 +1,8 @@
-r"""Base models: tractable models with fixed scores that are asked for marginals at shifted scores.
+r"""Base models: tractable models with fixed scores that compute marginals at shifted scores.
 
-Every projection solver asks for the marginals of a base model with scores :math:`\theta - \delta`, again and
-again with another shift :math:`\delta`. A shift of variables alone, the usual case, leaves the tables of
-factors as they were, so a base model may prepare them once.
+Every projection solver needs the marginals of a base model with scores :math:`\theta - \delta` for many
+shifts :math:`\delta`. A shift of variables only, the usual case, does not change the tables of factors, so a
+base model may prepare them once.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ from factorwise.variables.sparse_rows import starts_of
 
 
 class Answer(NamedTuple):
-    """Marginals as far as the shift reaches, and the log partition function, at the shifted scores."""
+    """The marginals that the shift covers, and the log partition function, at the shifted scores."""
 
     marginals: Floats
     log_partition: float
 
 
 class BaseModel(Protocol):
-    """What solvers ask of a tractable model.
+    """A tractable model, as solvers use it.
 
-    A shift is a vector over the layout: of length ``node_size``, which leaves the factors alone, or ``size``.
+    A shift is a vector over the layout: of length ``node_size``, which does not change the factors, or
+    ``size``.
     """
 
     layout: Layout
 
     def answer(self, shift: Floats) -> Answer:
-        """Return the marginals of what the shift reaches."""
+        """Return the marginals that the shift covers."""
         ...
 
     def marginals(self, shift: Floats) -> Floats:
-        """Return all marginals, those of factors included."""
+        """Return all marginals, including those of factors."""
         ...
 
     def scores(self, shift: Floats) -> Floats:
@@ -53,10 +54,10 @@ class BaseModel(Protocol):
 
 
 class GraphBase:
-    """A factor graph, asked through any marginal oracle.
+    """A factor graph, solved by any marginal oracle.
 
-    The oracle decides what is possible: chains, trees, graphs of small treewidth, or any graph through
-    `TreeReweighted`, whose entropy is concave. Its answers must be converged to be of use.
+    The oracle determines which graphs are possible: chains, trees, graphs of small treewidth, or any graph
+    through `TreeReweighted`, whose entropy is concave. Its answers must be converged to be useful.
     """
 
     def __init__(self, graph: FactorGraph, oracle: MarginalOracle) -> None:
@@ -94,12 +95,12 @@ class GraphBase:
         )
 
     def answer(self, shift: Floats) -> Answer:
-        """Return the marginals of what the shift reaches."""
+        """Return the marginals that the shift covers."""
         flat, log_partition = self._asked(shift)
         return Answer(flat[: len(shift)], log_partition)
 
     def marginals(self, shift: Floats) -> Floats:
-        """Return all marginals, those of factors included."""
+        """Return all marginals, including those of factors."""
         return self._asked(shift)[0]
 
     def scores(self, shift: Floats) -> Floats:
@@ -121,16 +122,17 @@ class GraphBase:
         return values
 
     def _asked(self, shift: Floats) -> tuple[Floats, float]:
-        found = self.oracle.marginals(self.graph(shift))
-        joint = found.factor[len(self.layout.cardinality) :]
-        flat = np.concatenate([*found.node, *(table.ravel() for table in joint)])
-        return flat, found.log_partition + self._constant
+        marginals = self.oracle.marginals(self.graph(shift))
+        joint = marginals.factor[len(self.layout.cardinality) :]
+        flat = np.concatenate([*marginals.node, *(table.ravel() for table in joint)])
+        return flat, marginals.log_partition + self._constant
 
 
 def check_shift(layout: Layout, shift: Floats) -> None:
-    """Raise `ShapeError` unless the shift reaches the variables, or the variables and factors."""
+    """Raise `ShapeError` unless the shift covers the variables, or the variables and factors."""
     if shift.shape not in ((layout.node_size,), (layout.size,)):
         raise ShapeError(
-            f"a shift of shape {shift.shape} was given, but the model has {layout.node_size} marginals of"
-            f" variables and {layout.size} in all: give one number for each of either."
+            f"a shift of shape {shift.shape} was given, but the model has {layout.node_size} marginals"
+            f" of variables and {layout.size} in total: give one number for each marginal of one of"
+            " these."
         )

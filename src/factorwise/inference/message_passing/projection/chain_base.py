@@ -1,4 +1,4 @@
-"""Chains as base models: one table for all places or one for each pair, a few labels or hundreds."""
+"""Chains as base models: one table for all positions or one for each pair, a few labels or hundreds."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class ChainBase:
         Keep the exp of the tables in single precision: half the memory to read, for scores that are off by
         6e-8. Sums stay in double precision. For gaps down to about 1e-6.
 
-    The exp of the tables is taken once and kept. As long as shifts leave the tables alone, an answer costs
-    two readings of them.
+    The exponentials of the tables are computed once and kept. As long as shifts do not change the tables, an
+    answer takes two passes over them.
     """
 
     def __init__(self, node_scores: ArrayLike, edge_scores: ArrayLike, *, single: bool = False) -> None:
@@ -43,7 +43,9 @@ class ChainBase:
             )
         for name, scores in (("node_scores", node), ("edge_scores", edge)):
             if not bool((scores < np.inf).all()):
-                raise InvalidArgumentError(f"{name} holds +inf or NaN: a score is finite, or -inf to forbid.")
+                raise InvalidArgumentError(
+                    f"{name} holds +inf or NaN: scores must be finite, or -inf to forbid."
+                )
         self.node = node
         self.edge = edge.reshape(-1, labels, labels) if length > 1 else np.zeros((0, labels, labels))
         self.layout = Layout.chain(length, labels)
@@ -51,7 +53,7 @@ class ChainBase:
         self._kind = np.float32 if single else np.float64
 
     def answer(self, shift: Floats) -> Answer:
-        """Return the marginals of what the shift reaches."""
+        """Return the marginals that the shift covers."""
         check_shift(self.layout, shift)
         if len(shift) > self.layout.node_size:
             return self._whole(shift)
@@ -68,7 +70,7 @@ class ChainBase:
         return Answer(marginal.ravel(), float(log_partition[0]) + edge_total)
 
     def marginals(self, shift: Floats) -> Floats:
-        """Return all marginals, those of neighboring pairs included."""
+        """Return all marginals, including those of neighboring pairs."""
         check_shift(self.layout, shift)
         return self._whole(shift).marginals
 
@@ -127,7 +129,7 @@ class ChainBase:
 
 
 def _exponentiated(scores: Floats, kind: type[np.floating[Any]] = np.float64) -> tuple[Floats, Floats]:
-    """Return exp of the scores of each row or table less their largest, and the largest."""
+    """Return exp of the scores minus the largest of each row or table, and the largest."""
     weight, peak = np.empty(scores.shape, dtype=kind), np.empty(len(scores))
     rows = (len(scores), -1) if len(scores) else (0, 1)
     dense_chains.exponentiated_rows(scores.reshape(rows), weight.reshape(rows), peak)
@@ -137,7 +139,7 @@ def _exponentiated(scores: Floats, kind: type[np.floating[Any]] = np.float64) ->
 
 
 def _in_logs(node: Floats, edge: Floats) -> tuple[Floats, float]:
-    """Return all marginals and log Z where scores reach too far for the probability domain."""
+    """Return all marginals and log Z for scores that are too large for the probability domain."""
     terms, shift = np.empty(node.shape[1]), np.empty(len(node))
     alpha, beta = np.empty((2, *node.shape))
     if chains.forward_log(node, edge, terms, alpha, shift) == chains.IMPOSSIBLE:

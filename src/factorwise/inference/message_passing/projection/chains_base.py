@@ -1,7 +1,7 @@
 """Many chains that share a table as one base model, for energies of any kind.
 
-A sum of energies, one for each chain, over the union of the chains is as many problems in one. RDA and steps
-of a given length treat each as if it were alone; only solvers that adapt their steps adapt them to all.
+A sum of energies, one for each chain, over the union of the chains solves all problems at once. RDA and fixed
+step lengths treat each chain as if it were alone; solvers that adapt their steps adapt them to all together.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class ChainsBase:
         float[T, S] for each chain.
     edge_scores : float[S, S]
     team
-        Threads to share the chains out to; one unless given.
+        Threads that share the chains; one by default.
 
-    Answers to shifts of variables are compiled; what concerns pairs is computed chain by chain.
+    Answers to shifts of variables are compiled; those for pairs are computed chain by chain.
     """
 
     def __init__(
@@ -53,28 +53,30 @@ class ChainsBase:
         bad = np.flatnonzero(~np.isfinite(likeliest))
         if len(bad):
             raise InvalidArgumentError(
-                f"the largest score of place {int(bad[0])}, counted over all chains, is"
-                f" {likeliest[bad[0]]}: scores are finite, or -inf to forbid some of the labels."
+                f"the largest score of position {int(bad[0])}, counted over all chains, is"
+                f" {likeliest[bad[0]]}: scores must be finite, or -inf to forbid some of the labels."
             )
         self.start = starts_of([len(scores) for scores in rows])
         self.team = team or Team(1)
         ends = set(self.start.tolist())
-        scopes = tuple((place - 1, place) for place in range(1, len(self.node)) if place not in ends)
+        scopes = tuple(
+            (position - 1, position) for position in range(1, len(self.node)) if position not in ends
+        )
         self.layout = Layout(np.full(len(self.node), labels), scopes)
         self._table = ChainBase(np.zeros((2, labels)), self.edge)
 
     def answer(self, shift: Floats) -> Answer:
-        """Return the marginals of what the shift reaches, and the sum of log Z over the chains."""
+        """Return the marginals that the shift covers, and the sum of log Z over the chains."""
         marginals, log_partitions = self.answers(shift)
         return Answer(marginals, float(log_partitions.sum()))
 
     def answers(self, shift: Floats) -> tuple[Floats, Floats]:
-        """Return the marginals of what the shift reaches, and log Z of each chain."""
+        """Return the marginals that the shift covers, and log Z of each chain."""
         check_shift(self.layout, shift)
         if len(shift) > self.layout.node_size:
             each = [base.answer(own) for base, own in self._split(shift)]
-            return self._joined([found.marginals for found in each]), np.array(
-                [found.log_partition for found in each]
+            return self._joined([answer.marginals for answer in each]), np.array(
+                [answer.log_partition for answer in each]
             )
         node = self.node - shift.reshape(self.node.shape)
         weight, alpha, marginal = np.empty((3, *node.shape))
@@ -92,13 +94,13 @@ class ChainsBase:
         log_partition += peak * (np.diff(self.start) - 1)
         for chain in np.flatnonzero(np.isnan(log_partition)).tolist():
             own = slice(int(self.start[chain]), int(self.start[chain + 1]))
-            found = ChainBase(node[own], self.edge).answer(np.zeros(node[own].size))
-            marginal[own] = found.marginals.reshape(node[own].shape)
-            log_partition[chain] = found.log_partition
+            answer = ChainBase(node[own], self.edge).answer(np.zeros(node[own].size))
+            marginal[own] = answer.marginals.reshape(node[own].shape)
+            log_partition[chain] = answer.log_partition
         return marginal.ravel(), log_partition
 
     def marginals(self, shift: Floats) -> Floats:
-        """Return all marginals, those of neighboring pairs included."""
+        """Return all marginals, including those of neighboring pairs."""
         return self._joined([base.marginals(own) for base, own in self._split(shift)])
 
     def scores(self, shift: Floats) -> Floats:
@@ -115,21 +117,21 @@ class ChainsBase:
         return np.exp(self._table.edge - peak), peak
 
     def _split(self, shift: Floats) -> list[tuple[ChainBase, Floats]]:
-        """Return each chain as a base model of its own, with its part of the shift."""
+        """Return each chain as its own base model, with its part of the shift."""
         check_shift(self.layout, shift)
         labels, nodes = len(self.edge), self.layout.node_size
         parts = []
         for chain, (begin, end) in enumerate(zip(self.start[:-1], self.start[1:], strict=True)):
             own = shift[begin * labels : end * labels]
             if len(shift) > nodes:
-                # a chain of T places has T - 1 pairs, so those before it have one less each
+                # a chain of T positions has T - 1 pairs, so each earlier chain accounts for one pair less
                 pairs = shift[nodes:].reshape(-1, labels, labels)[begin - chain : end - chain - 1]
                 own = np.concatenate([own, pairs.ravel()])
             parts.append((ChainBase(self.node[begin:end], self.edge), own))
         return parts
 
     def _joined(self, parts: list[Floats]) -> Floats:
-        """Put vectors over each chain's layout together: all variables, then all pairs."""
+        """Concatenate vectors over each chain's layout: all variables, then all pairs."""
         sizes = np.diff(self.start) * len(self.edge)
         return np.concatenate(
             [part[:size] for part, size in zip(parts, sizes, strict=True)]

@@ -1,7 +1,7 @@
-"""Projection of many chains at once, with an energy that pulls each towards the nearest of its targets.
+"""Project many chains at once, with an energy that pulls each towards the nearest of its targets.
 
-One run of a solver over the union of the chains is a run for each of them; every chain keeps the point where
-its own objective was lowest.
+One run of a solver over the union of the chains is a run for each of them; every chain keeps the point with
+its own lowest objective.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from factorwise.inference.message_passing.projection.rda import RDA
 from factorwise.types import Floats, Int64s
 from factorwise.validation import check_count
 
-SETTLED = 1e-9  # a shift this near to the slope is at a stationary point
+SETTLED = 1e-9  # a shift this close to the slope is at a stationary point
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainProjections:
-    """What was found for each chain: of the points visited, the one with the lowest objective.
+    """The result for each chain: of the points visited, the one with the lowest objective.
 
     shift, measured : float64[measurements]
         See `Projection`.
     marginals : float64[places * S]
-        Of the variables of all chains, one after the other.
+        Marginals of the variables of all chains, one chain after the other.
     objective : float64[chains]
     trace : float64[iterations + 1, chains]
-        Objective at the start and after each iteration; one candidate after the other.
+        Objective at the start and after each iteration, for one candidate after the other.
     """
 
     base: ChainsBase = field(repr=False)
@@ -62,15 +62,15 @@ def project_chains(
     """Project every chain.
 
     energy
-        With one part for each chain, of the marginals of its variables.
+        An energy with one part for each chain, over the marginals of its variables.
     solver
         `RDA`, the default, or `MirrorDescent`, with steps of given lengths.
     max_iterations
-        Steps to make at most; fewer if all chains are at stationary points.
+        Largest number of steps; fewer are made if all chains are at stationary points.
     candidates
-        With more than one, so many of the targets that are nearest at the start are tried in turn, and the
-        lowest objective wins. With as many as there are targets, weights of zero or more and an endless
-        reach, no local minimum is left. With one, the solver goes where the gradient leads.
+        The number of targets, nearest at the start, that are tried in turn; the lowest objective wins. With
+        as many as there are targets, weights of zero or more and an infinite reach, the result is a global
+        minimum. With one, the solver follows the gradient.
     """
     chosen = solver or RDA()
     chains = len(base.start) - 1
@@ -97,35 +97,35 @@ def project_chains(
 def _followed(
     base: ChainsBase, energy: NearestParts, leading: NearestParts, solver: RDA | MirrorDescent, limit: int
 ) -> ChainProjections:
-    """Take the steps that lower one energy, and keep what is lowest by another."""
-    told = _Separately(base)
-    found: ChainProjections | None = None
-    for iterate in islice(solver.steps(Problem(told, leading)), limit + 1):
+    """Make the steps that lower one energy, and keep the points with the lowest value of another."""
+    chains = _Separately(base)
+    projections: ChainProjections | None = None
+    for iterate in islice(solver.steps(Problem(chains, leading)), limit + 1):
         point = iterate.point
         objective = energy.weights * energy.distances_of(point.measured)
-        objective -= energy.summed(point.shift * point.measured) + told.log_partitions
+        objective -= energy.summed(point.shift * point.measured) + chains.log_partitions
         own = ChainProjections(
             base, energy, point.shift, point.measured, point.marginals, objective, objective[None]
         )
-        found = own if found is None else _lower(found, own)
+        projections = own if projections is None else _lower(projections, own)
         if np.abs(point.slope - point.shift).max() <= SETTLED:
             break
-    assert found is not None, "a run visits its start"
-    return found
+    assert projections is not None, "a run visits its start"
+    return projections
 
 
-def _lower(one: ChainProjections, other: ChainProjections) -> ChainProjections:
-    """Take each chain from where its objective is lower; the traces go one after the other."""
-    lower, energy, base = other.objective < one.objective, one.energy, one.base
-    wide, places = energy.spread(lower), np.repeat(lower, np.diff(base.start) * len(base.edge))
+def _lower(left: ChainProjections, right: ChainProjections) -> ChainProjections:
+    """For each chain take the result with the lower objective; the traces are concatenated."""
+    lower, energy, base = right.objective < left.objective, left.energy, left.base
+    wide, wide_chains = energy.spread(lower), np.repeat(lower, np.diff(base.start) * len(base.edge))
     return ChainProjections(
         base,
         energy,
-        np.where(wide, other.shift, one.shift),
-        np.where(wide, other.measured, one.measured),
-        np.where(places, other.marginals, one.marginals),
-        np.where(lower, other.objective, one.objective),
-        np.concatenate([one.trace, other.trace]),
+        np.where(wide, right.shift, left.shift),
+        np.where(wide, right.measured, left.measured),
+        np.where(wide_chains, right.marginals, left.marginals),
+        np.where(lower, right.objective, left.objective),
+        np.concatenate([left.trace, right.trace]),
     )
 
 

@@ -1,4 +1,4 @@
-"""Projection by whichever solver suits the energy."""
+"""Project with the solver that suits the energy."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from factorwise.inference.message_passing.projection.results import Progress, Pr
 
 
 class Solver(Protocol):
-    """What solves a projection problem."""
+    """A solver of projection problems."""
 
     def solve(self, problem: Problem, stopping: Stopping) -> Projection:
-        """Run until it is time to stop."""
+        """Run until a stopping rule applies."""
         ...
 
 
 def choose_solver(energy: Energy) -> Solver:
-    """Return the dual route where the energy has a dual over what it measures, else mirror descent."""
+    """Return the dual solver if the energy has a dual over its measurements, else mirror descent."""
     return DualLBFGS() if isinstance(energy, MeasuredEnergy) else MirrorDescent()
 
 
@@ -39,7 +39,7 @@ def project(
     """Minimise minus the expected score, minus the entropy, plus the energy, over the marginals of ``base``.
 
     solver
-        `RDA`, `MirrorDescent`, `AcceleratedRDA` or `DualLBFGS`; chosen by the energy unless given.
+        `RDA`, `MirrorDescent`, `AcceleratedRDA` or `DualLBFGS`; by default chosen by the energy.
     tolerance, max_iterations, seconds, callback
         See `Stopping`.
     """

@@ -20,8 +20,8 @@ class CouplingEnergy(Energy):
 
     .. math:: L_\psi(\mu) = -\sum_c \psi_c \Bigl\langle \theta_c, \bigotimes_{n \in c} \mu_n \Bigr\rangle
 
-    With it, projection is structured mean field: the base model is kept whole, what it lacks is factorised.
-    It is linear in the marginals of each variable, and as a whole neither convex nor concave.
+    With it, projection is structured mean field: the base model is exact, the missing factors are factorised.
+    The energy is linear in the marginals of each variable, and neither convex nor concave overall.
 
     factors
         ``(variables, table)`` pairs over two or more variables each, scores as in a factor graph; finite.
@@ -46,8 +46,8 @@ class CouplingEnergy(Energy):
         self.measurement = Measurement.identity(layout.node_size)
         self.name = name
         self.factors = [(tuple(scope), np.asarray(table, dtype=np.float64)) for scope, table in factors]
-        given = np.asarray(weights, dtype=np.float64)
-        self.weights = np.full(len(self.factors), given) if given.ndim == 0 else given
+        array = np.asarray(weights, dtype=np.float64)
+        self.weights = np.full(len(self.factors), array) if array.ndim == 0 else array
         self._check()
 
     def value_of(self, measured: Floats) -> float:
@@ -91,7 +91,7 @@ class CouplingEnergy(Energy):
         return slice(int(self.layout.node_start[variable]), int(self.layout.node_start[variable + 1]))
 
     def _contracted(self, measured: Floats, scope: tuple[int, ...], table: Floats, kept: int) -> Floats:
-        """Average a table over all axes but one."""
+        """Average a table over all axes except one."""
         for axis in reversed(range(len(scope))):
             if axis != kept:
                 table = np.tensordot(table, measured[self._own(scope[axis])], axes=(axis, 0))

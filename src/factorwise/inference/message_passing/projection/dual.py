@@ -1,11 +1,11 @@
-r"""The dual over what is measured, by L-BFGS within bounds.
+r"""The dual over the measured numbers, solved by L-BFGS within bounds.
 
 .. math:: \max_s\; -\log Z(\theta - A^\top s) - \sum_j \psi_j\, \ell_j^*(s_j / \psi_j)
 
-has one unknown for each measured number, a gradient from one answer of the base model,
-:math:`a - \nabla\Phi^*(s)`, and no constraint but an interval for each unknown. Unknowns that stand at the
-end of their interval and want to go beyond are left there; the others move along the quasi-Newton direction
-and are stopped at their ends.
+has one unknown for each measured number, a gradient from one answer of the base model, :math:`a -
+\nabla\Phi^*(s)`, and no constraint except an interval for each unknown. Unknowns at the end of their interval
+whose gradient points outward stay there; the others move along the quasi-Newton direction and stop at their
+ends.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from factorwise.kernels.numeric.quasi_newton_steps import inverse_curvature_time
 from factorwise.types import Bools, Floats
 from factorwise.validation import check_count
 
-INSIDE = 1e-12  # share of the way to the end of an interval where the conjugate is infinite that is left
-SUFFICIENT = 1e-4  # of the promised rise of the bound
+# share of the way to the end of an interval, where the conjugate is infinite, that steps keep clear
+INSIDE = 1e-12
+SUFFICIENT = 1e-4  # share of the predicted rise of the bound
 SHORTEST = 1e-12
 
 
@@ -33,7 +34,7 @@ class DualLBFGS:
     """L-BFGS on the dual, for weighted sums of losses of measured numbers.
 
     memory
-        Pairs of steps and changes of the gradient to remember.
+        Number of pairs of steps and gradient changes to remember.
     """
 
     memory: int = 12
@@ -42,7 +43,7 @@ class DualLBFGS:
         check_count("memory", self.memory)
 
     def solve(self, problem: Problem, stopping: Stopping) -> Projection:
-        """Run until it is time to stop."""
+        """Run until a stopping rule applies."""
         problem.require_convex("DualLBFGS")
         energy = problem.energy
         if not isinstance(energy, MeasuredEnergy):
@@ -66,21 +67,21 @@ class DualLBFGS:
             free = ~(((point.shift <= low) & (gradient > 0)) | ((point.shift >= high) & (gradient < 0)))
             inverse = 1.0 / np.maximum(_diagonal(energy, point), 1e-300)
             direction = -history.times(gradient, inverse, free)
-            found = _searched(problem, energy, point, direction, gradient)
-            if found is None and not history.count:
+            better = _searched(problem, energy, point, direction, gradient)
+            if better is None and not history.count:
                 return
-            if found is None:
+            if better is None:
                 history.clear()
                 continue
             before, old = point, gradient
-            point = found
+            point = better
             gradient = _gradient(energy, point)
             history.add(point.shift - before.shift, gradient - old)
             yield Iterate(point, 0.0)
 
 
 class _History:
-    """The last steps and changes of the gradient, and the curvature they tell of."""
+    """The last steps and gradient changes, and the curvature that they imply."""
 
     def __init__(self, memory: int, size: int) -> None:
         self._steps, self._changes = np.empty((2, memory, size))
@@ -89,7 +90,7 @@ class _History:
         self.count = 0
 
     def add(self, step: Floats, change: Floats) -> None:
-        """Remember a pair if the gradient rose along it, as rounding may prevent."""
+        """Remember a pair if the gradient rose along it, which rounding may prevent."""
         if float(step @ change) > 1e-14 * float(np.linalg.norm(step) * np.linalg.norm(change)):
             row = self._added % len(self._steps)
             self._steps[row], self._changes[row] = step, change
@@ -97,21 +98,23 @@ class _History:
             self.count = min(self.count + 1, len(self._steps))
 
     def clear(self) -> None:
-        """Forget all."""
+        """Drop all pairs."""
         self.count = 0
 
     def times(self, gradient: Floats, diagonal: Floats, free: Bools) -> Floats:
-        """Multiply by the inverse of the curvature among the free unknowns, starting from a diagonal one."""
+        """Multiply by the inverse curvature among the free unknowns, starting from a diagonal one."""
         newest_first = np.arange(self._added - 1, self._added - 1 - self.count, -1) % len(self._steps)
-        found = gradient.copy()
-        inverse_curvature_times(self._steps, self._changes, newest_first, diagonal, free, self._shares, found)
-        return found
+        result = gradient.copy()
+        inverse_curvature_times(
+            self._steps, self._changes, newest_first, diagonal, free, self._shares, result
+        )
+        return result
 
 
 def _searched(
     problem: Problem, energy: MeasuredEnergy, point: Point, direction: Floats, gradient: Floats
 ) -> Point | None:
-    """Return a point along the direction where the bound rises by enough; None if there is none."""
+    """Return a point along the direction with a sufficient rise of the bound; None if there is none."""
     low, high = energy.slope_bounds
     assert point.bound is not None
     length = 1.0
@@ -127,23 +130,23 @@ def _searched(
         rise = trial.bound - point.bound
         if rise >= SUFFICIENT * promised:
             return trial
-        # the top of the parabola through what is known: slope and height here, height there
+        # the top of the parabola through the known slope and height here and the height there
         length *= min(0.5, max(0.5 * promised / (promised - rise), 0.1)) if np.isfinite(rise) else 0.1
     return None
 
 
 def _gradient(energy: MeasuredEnergy, point: Point) -> Floats:
-    """Gradient of minus the bound."""
+    """Return the gradient of minus the bound."""
     return energy.conjugate_slope(point.shift) - point.measured
 
 
 def _diagonal(energy: MeasuredEnergy, point: Point) -> Floats:
-    """About the second derivative of minus the bound in each unknown: a variance and a conjugate's."""
+    """Return an approximate second derivative of minus the bound: a variance plus a conjugate's curvature."""
     return energy.measurement.squared(point.marginals) + energy.conjugate_curvature(point.shift)
 
 
 def _first_shift(energy: MeasuredEnergy, start: Point) -> Floats:
-    """Return what to begin with: none where that has a finite conjugate, else about the likely slope.
+    """Return the first shift: zero if that has a finite conjugate, else about the likely slope.
 
     A count of zero has the slope of its end. A multinomial count has no slope of zero: it begins at that of
     the total of counts over the total of probabilities.

@@ -1,8 +1,8 @@
 r"""Energies: functions of measured marginals that are added to the objective of inference.
 
-An energy is :math:`L_\psi(\mu) = \Phi_\psi(A\mu)`: a measurement A of the marginals and a function of what
-was measured. Solvers work on the measured numbers, of which there are usually few; the methods that take
-marginals are for everyone else.
+An energy is :math:`L_\psi(\mu) = \Phi_\psi(A\mu)`: a measurement A of the marginals and a function of the
+measured numbers. Solvers work on the measured numbers, of which there are usually few; the methods that take
+marginals are for other callers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from factorwise.types import Floats
 
 
 class Energy(ABC):
-    """What every energy offers. A subclass gives the function of what was measured.
+    """The interface of energies; a subclass defines the function of the measured numbers.
 
     name
         For messages.
@@ -48,7 +48,7 @@ class Energy(ABC):
 
     @abstractmethod
     def slope_of(self, measured: Floats) -> Floats:
-        """Return its gradient with respect to what was measured."""
+        """Return its gradient with respect to the measured numbers."""
 
     @abstractmethod
     def weight_gradient_of(self, measured: Floats) -> Floats:
@@ -63,18 +63,18 @@ class Energy(ABC):
         """Return the same energy with other weights."""
 
     def conjugate(self, slope: Floats) -> float | None:
-        """Return the conjugate at a slope; None where it is not known."""
+        """Return the conjugate at a slope; None if it is unknown."""
         return None
 
     def moved(self, measured: Floats, slope: Floats, shift: Floats, step: float) -> Floats:
-        """Return where a step of mirror descent takes the shift, given the slope at what was measured."""
+        """Return the shift after a step of mirror descent, given the slope at the measured numbers."""
         return (shift + step * slope) / (1.0 + step)
 
     def curvature_times(self, measured: Floats, direction: Floats) -> Floats:
-        """Return the second derivative with respect to what was measured, times ``direction``."""
+        """Return the second derivative with respect to the measured numbers, times ``direction``."""
         raise EnergyError(
-            f"the energy {self.name!r} does not know its second derivative: it cannot be learned by implicit"
-            " differentiation. Learn it with the marginals held fixed."
+            f"the energy {self.name!r} has no second derivative, so it cannot be learned by implicit"
+            " differentiation: learn it with the marginals held fixed."
         )
 
     def value(self, marginals: Floats) -> float:
@@ -92,8 +92,8 @@ class Energy(ABC):
     def cross_gradient(self, marginals: Floats, direction: Floats) -> Floats:
         """Return the gradient with respect to the weights of ``gradient(marginals) @ direction``.
 
-        With ``direction`` the statistics of the truth less the marginals, minus this is the gradient of the
-        log-likelihood of the truth with the marginals held fixed.
+        With ``direction`` the statistics of the truth minus the marginals, the negative of this is the
+        gradient of the log-likelihood of the truth with the marginals held fixed.
         """
         measured = self.measurement.apply(marginals)
         return self.weight_gradient_along(measured, self.measurement.apply(direction))
@@ -109,7 +109,7 @@ class MeasuredEnergy(Energy):
     losses
         One for each row, or one for all.
     weights : float[measurements]
-        One for each row, or one for all; zero or more, since a negative weight would make it concave. See
+        One for each row, or one for all; zero or more, because a negative weight would make it concave. See
         `nonnegative`.
 
     Implements: vilnis2015bethe, Eq. 4 and 5.
@@ -122,8 +122,8 @@ class MeasuredEnergy(Energy):
     ) -> None:
         self.measurement = measurement
         self.losses = losses.repeated(measurement.count) if len(losses) == 1 else losses
-        given = np.asarray(weights, dtype=np.float64)
-        self.weights = np.full(measurement.count, given) if given.ndim == 0 else given
+        array = np.asarray(weights, dtype=np.float64)
+        self.weights = np.full(measurement.count, array) if array.ndim == 0 else array
         self.name = name
         self._check()
         self.smooth = not bool((self.losses.kinked & (self.weights > 0)).any())
@@ -138,14 +138,15 @@ class MeasuredEnergy(Energy):
         bad = np.flatnonzero(~(np.isfinite(self.weights) & (self.weights >= 0)))
         if len(bad):
             raise WeightError(
-                f"weight {int(bad[0])} of the energy {self.name!r} is {self.weights[bad[0]]}: weights are"
-                " finite and zero or more, or the energy is not convex. Use nonnegative(weights)."
+                f"weight {int(bad[0])} of the energy {self.name!r} is {self.weights[bad[0]]}: weights"
+                " must be finite and zero or more for the energy to be convex. Use"
+                " nonnegative(weights)."
             )
         row = self.measurement.first_negative_row(self.losses.logarithmic)
         if row is not None:
             raise InvalidArgumentError(
                 f"row {row} of the measurement of {self.name!r} has a negative coefficient, but its"
-                f" {self.losses.name_of(row)} loss is that of an expected count: use coefficients of zero or"
+                f" {self.losses.name_of(row)} loss is for expected counts: use coefficients of zero or"
                 " more."
             )
 
@@ -185,17 +186,17 @@ class MeasuredEnergy(Energy):
         return self._total(self.losses.conjugate(self._per_weight(slope)))
 
     def moved(self, measured: Floats, slope: Floats, shift: Floats, step: float) -> Floats:
-        """Return where a step takes the shift; at kinks, where the gradient of the dual points.
+        """Return the shift after a step; at kinks it follows the gradient of the dual.
 
-        A kink has any slope between those of its two sides, and its optimum is often there: a slope that
-        jumps from one side to the other would take ever shorter steps.
+        A kink has any slope between those of its two sides, and the optimum is often at a kink: a slope that
+        jumps from one side to the other would lead to ever shorter steps.
         """
-        found = super().moved(measured, slope, shift, step)
+        moved = super().moved(measured, slope, shift, step)
         if not self.smooth:
             low, high = self.slope_bounds
             along = np.clip(shift + step * (measured - self.losses.target), low, high)
-            found = np.where(self.losses.kinked, along, found)
-        return found
+            moved = np.where(self.losses.kinked, along, moved)
+        return moved
 
     def curvature_times(self, measured: Floats, direction: Floats) -> Floats:
         """Return the weighted curvatures times ``direction``."""
@@ -217,11 +218,11 @@ class MeasuredEnergy(Energy):
         return low, high
 
     def _total(self, values: Floats) -> float:
-        """Weighted sum in which what has no weight may be infinite."""
+        """Return the weighted sum; losses with zero weight may be infinite."""
         return float(self.weights @ (values if self._weighted else np.where(self.weights > 0, values, 0.0)))
 
     def _per_weight(self, values: Floats) -> Floats:
-        """Values by weights; zero where the weight is."""
+        """Divide values by weights; zero for zero weights."""
         if self._weighted:
             return values / self.weights
         return np.divide(values, self.weights, out=np.zeros(len(values)), where=self.weights > 0)
@@ -239,8 +240,8 @@ class SumEnergy(Energy):
         require(len(parts) > 0, "parts", parts, "at least one energy")
         self.parts = parts
         self.name = name
-        first, *others = (part.measurement for part in parts)
-        self.measurement = first.stacked(*others)
+        first, *rest = (part.measurement for part in parts)
+        self.measurement = first.stacked(*rest)
         self.convex = all(part.convex for part in parts)
         self.smooth = all(part.smooth for part in parts)
         self.weights = np.concatenate([part.weights for part in parts])
@@ -266,22 +267,23 @@ class SumEnergy(Energy):
 
     def with_weights(self, weights: ArrayLike) -> Self:
         """Return the same parts with other weights."""
-        given = np.asarray(weights, dtype=np.float64)
-        if given.shape != self.weights.shape:
+        array = np.asarray(weights, dtype=np.float64)
+        if array.shape != self.weights.shape:
             raise ShapeError(
-                f"the energy {self.name!r} has {len(self.weights)} weights, but {given.shape} was given."
+                f"the energy {self.name!r} has {len(self.weights)} weights, but an array of shape"
+                f" {array.shape} was given."
             )
         pairs = zip(self.parts, self._weights, strict=True)
-        return type(self)(*(part.with_weights(given[own]) for part, own in pairs), name=self.name)
+        return type(self)(*(part.with_weights(array[own]) for part, own in pairs), name=self.name)
 
     def conjugate(self, slope: Floats) -> float | None:
-        """Return the sum of conjugates, if all parts know theirs."""
-        found = [part.conjugate(own) for part, own in self._each(slope)]
-        known = [each for each in found if each is not None]
-        return sum(known) if len(known) == len(found) else None
+        """Return the sum of conjugates, or None if one part has none."""
+        conjugates = [part.conjugate(own) for part, own in self._each(slope)]
+        known = [each for each in conjugates if each is not None]
+        return sum(known) if len(known) == len(conjugates) else None
 
     def moved(self, measured: Floats, slope: Floats, shift: Floats, step: float) -> Floats:
-        """Return where the parts take their shifts."""
+        """Return the shifts of the parts after a step."""
         pairs = zip(self.parts, self._measured, strict=True)
         return np.concatenate(
             [part.moved(measured[own], slope[own], shift[own], step) for part, own in pairs]
@@ -301,5 +303,5 @@ def _slices(lengths: list[int]) -> list[slice]:
 
 
 def nonnegative(weights: ArrayLike) -> Floats:
-    """Project weights to zero or more, as convexity asks."""
+    """Clip weights at zero, as convexity requires."""
     return np.maximum(np.asarray(weights, dtype=np.float64), 0.0)

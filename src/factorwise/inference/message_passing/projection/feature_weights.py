@@ -1,4 +1,4 @@
-"""Weights of energies that depend on the input, and features of a whole sequence for them to depend on."""
+"""Weights of energies that depend on the input, and features of a whole sequence to depend on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FeatureWeights:
 
     coefficients : float64[weights, features]
     nonnegative
-        Whether what is negative becomes zero, as convexity asks.
+        Whether negative weights become zero, as convexity requires.
     """
 
     coefficients: Floats
@@ -39,31 +39,32 @@ class FeatureWeights:
         return np.maximum(raw, 0.0) if self.nonnegative else raw
 
     def gradient(self, features: ArrayLike, weight_gradient: Floats) -> Floats:
-        """Carry a gradient in the weights on to the coefficients; zero where a weight was cut off.
+        """Carry a gradient in the weights back to the coefficients; zero where a weight was clipped.
 
         For several inputs, ``weight_gradient`` has a row for each.
         """
-        given = self._checked(features)
+        inputs = self._checked(features)
         if self.nonnegative:
-            weight_gradient = np.where(given @ self.coefficients.T > 0, weight_gradient, 0.0)
-        return np.atleast_2d(weight_gradient).T @ np.atleast_2d(given)
+            weight_gradient = np.where(inputs @ self.coefficients.T > 0, weight_gradient, 0.0)
+        return np.atleast_2d(weight_gradient).T @ np.atleast_2d(inputs)
 
     def _checked(self, features: ArrayLike) -> Floats:
-        given = np.asarray(features, dtype=np.float64)
-        if given.ndim not in (1, 2) or given.shape[-1] != self.coefficients.shape[1]:
+        inputs = np.asarray(features, dtype=np.float64)
+        if inputs.ndim not in (1, 2) or inputs.shape[-1] != self.coefficients.shape[1]:
             raise ShapeError(
-                f"features of shape {given.shape} were given for coefficients of shape"
+                f"features of shape {inputs.shape} were given for coefficients of shape"
                 f" {self.coefficients.shape}: give {self.coefficients.shape[1]} numbers for each input."
             )
-        return given
+        return inputs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RandomFourierMeanMap:
     r"""Random Fourier features, averaged over a sequence.
 
-    The mean over places of :math:`\sqrt{2/R} \cos(\omega_r^\top x + b_r)`, which as R grows stands for the
-    sequence in the space of the kernel :math:`\exp(-\lVert x - x' \rVert^2 / 2\ell^2)`. A one goes first.
+    The mean over positions of :math:`\sqrt{2/R} \cos(\omega_r^\top x + b_r)`, which for large R represents
+    the sequence in the space of the kernel :math:`\exp(-\lVert x - x' \rVert^2 / 2\ell^2)`, preceded by a
+    constant one.
 
     Implements: vilnis2015bethe, Sec. 8.2.
     """
@@ -81,12 +82,12 @@ class RandomFourierMeanMap:
         return cls(random.normal(0.0, 1.0 / length, (rows, inputs)), random.uniform(0.0, 2.0 * np.pi, rows))
 
     def features(self, sequence: ArrayLike) -> Floats:
-        """Return one and the averaged features of a sequence, float[places, inputs]."""
+        """Return a one followed by the averaged features of a sequence, float[places, inputs]."""
         rows = np.asarray(sequence, dtype=np.float64)
         if rows.ndim != 2 or not len(rows) or rows.shape[1] != self.frequencies.shape[1]:
             raise ShapeError(
-                f"a sequence of shape {rows.shape} was given: give one row of {self.frequencies.shape[1]}"
-                " numbers for each place."
+                f"a sequence of shape {rows.shape} was given: give one row of"
+                f" {self.frequencies.shape[1]} numbers for each position."
             )
         waves = np.cos(rows @ self.frequencies.T + self.phases).mean(axis=0)
         return np.concatenate([[1.0], np.sqrt(2.0 / len(self.phases)) * waves])

@@ -1,4 +1,4 @@
-"""Where each probability stands in the flat vector of marginals that energies read."""
+"""The position of each probability in the flat vector of marginals that energies read."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from factorwise.variables.sparse_rows import starts_of
 class Layout:
     """Probabilities of the labels of each variable, then those of each factor of two or more variables.
 
-    Whatever reads variables alone reads the first ``node_size`` entries of the vector.
+    A measurement of variables only reads the first ``node_size`` entries of the vector.
 
     cardinality : int64[variables]
     scopes
-        Variables of each factor; its entries stand in C order.
+        Variables of each factor; its entries are in C order.
     """
 
     cardinality: Int64s
@@ -30,8 +30,8 @@ class Layout:
 
     @classmethod
     def chain(cls, length: int, labels: int) -> Layout:
-        """Return the layout of ``length`` places with ``labels`` labels and a factor between neighbors."""
-        return cls(np.full(length, labels), tuple((place, place + 1) for place in range(length - 1)))
+        """Return the layout of ``length`` positions with ``labels`` labels and a factor between neighbors."""
+        return cls(np.full(length, labels), tuple((position, position + 1) for position in range(length - 1)))
 
     @cached_property
     def node_start(self) -> Int64s:
@@ -58,13 +58,13 @@ class Layout:
         return tuple(int(self.cardinality[variable]) for variable in self.scopes[factor])
 
     def node(self, variable: int, label: int) -> int:
-        """Return the place of one label of one variable."""
+        """Return the position of one label of one variable."""
         self._check("variable", variable, len(self.cardinality))
         self._check(f"label of variable {variable}", label, int(self.cardinality[variable]))
         return int(self.node_start[variable]) + label
 
     def factor(self, factor: int, labels: Sequence[int]) -> int:
-        """Return the place of one setting of one factor's variables."""
+        """Return the position of one setting of one factor's variables."""
         self._check("factor", factor, len(self.scopes))
         shape = self.shape(factor)
         if len(labels) != len(shape):
@@ -77,7 +77,7 @@ class Layout:
         return int(self.factor_start[factor] + np.ravel_multi_index(tuple(labels), shape))
 
     def split(self, flat: Floats) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
-        """Cut a vector into one array per variable and one per factor; no factors if it holds none."""
+        """Cut a vector into one array per variable and one per factor; no factors if it contains none."""
         node = tuple(np.split(flat[: self.node_size], self.node_start[1:-1]))
         if len(flat) == self.node_size:
             return node, ()
@@ -88,6 +88,6 @@ class Layout:
         )
 
     @staticmethod
-    def _check(name: str, given: int, count: int) -> None:
-        if not 0 <= given < count:
-            raise InvalidArgumentError(f"{name} {given} does not exist: use numbers from 0 to {count - 1}.")
+    def _check(name: str, number: int, count: int) -> None:
+        if not 0 <= number < count:
+            raise InvalidArgumentError(f"{name} {number} does not exist: use numbers from 0 to {count - 1}.")

@@ -1,4 +1,4 @@
-r"""Convex functions of one number each, with what every route to the optimum needs of them.
+r"""Convex functions of one number each, with everything that solvers need of them.
 
 Each loss :math:`\ell(a)` comes with its slope, its curvature and its conjugate
 :math:`\ell^*(t) = \sup_a\, ta - \ell(a)`, which is finite for slopes t in an interval only.
@@ -13,7 +13,7 @@ poisson         a - y log a, the expected count a of an observed count y        
 multinomial     -y log a, the probability a of what was observed y times            t < 0
 ==============  ==================================================================  ================
 
-Poisson and multinomial leave out what depends on the counts alone.
+Poisson and multinomial omit terms that depend only on the counts.
 """
 
 from __future__ import annotations
@@ -68,24 +68,24 @@ class Losses:
     def __len__(self) -> int:
         return len(self.kind)
 
-    def value(self, place: Floats) -> Floats:
-        """Return each loss at its place."""
-        return self._each(kernels.values, place)
+    def value(self, at: Floats) -> Floats:
+        """Return each loss at its number."""
+        return self._each(kernels.values, at)
 
-    def slope(self, place: Floats) -> Floats:
+    def slope(self, at: Floats) -> Floats:
         """Return each slope; zero at the kink of an absolute loss, and at that of a hinge."""
-        return self._each(kernels.slopes, place)
+        return self._each(kernels.slopes, at)
 
-    def curvature(self, place: Floats) -> Floats:
+    def curvature(self, at: Floats) -> Floats:
         """Return each second derivative; zero at kinks."""
-        return self._each(kernels.curvatures, place)
+        return self._each(kernels.curvatures, at)
 
     def conjugate(self, slope: Floats) -> Floats:
         """Return each conjugate; ``inf`` outside the interval of slopes."""
         return self._each(kernels.conjugates, slope)
 
     def conjugate_slope(self, slope: Floats) -> Floats:
-        """Return the place at which each loss has the given slope."""
+        """Return the number at which each loss has the given slope."""
         return self._each(kernels.conjugate_slopes, slope)
 
     def conjugate_curvature(self, slope: Floats) -> Floats:
@@ -106,7 +106,7 @@ class Losses:
 
     @cached_property
     def logarithmic(self) -> Bools:
-        """Which losses exist for positive numbers only."""
+        """Which losses are defined for positive numbers only."""
         return np.isin(self.kind, [POISSON, MULTINOMIAL])
 
     @cached_property
@@ -114,9 +114,9 @@ class Losses:
         """Which losses have an infinite conjugate at their greatest slope."""
         return self.logarithmic & (self.target > 0)
 
-    def joined(self, *others: Losses) -> Losses:
+    def joined(self, *more: Losses) -> Losses:
         """Return these losses and the others, one after the other."""
-        parts = (self, *others)
+        parts = (self, *more)
         return Losses(
             np.concatenate([part.kind for part in parts]),
             np.concatenate([part.target for part in parts]),
@@ -136,62 +136,62 @@ class Losses:
     def _each(self, function: Callable[..., None], at: Floats) -> Floats:
         if at.shape != self.target.shape:
             raise ShapeError(f"{len(self)} losses were asked at {at.shape} numbers: give one for each.")
-        found = np.empty(len(self))
-        function(self.kind, self.target, self.width, at, found)
-        return found
+        result = np.empty(len(self))
+        function(self.kind, self.target, self.width, at, result)
+        return result
 
 
 def hinge(margin: ArrayLike = 1.0, *, count: int | None = None) -> Losses:
-    """``max(0, margin - a)``: pay for what is missing from the margin. Change the sign of a for "at most"."""
+    """Return the loss ``max(0, margin - a)``, for lower limits; change the sign of a for upper limits."""
     return _losses(HINGE, margin, 1.0, count)
 
 
 def smoothed_hinge(margin: ArrayLike = 1.0, width: ArrayLike = 1.0, *, count: int | None = None) -> Losses:
-    """A hinge whose kink is a parabola of the given width below the margin."""
+    """Return a hinge whose kink is replaced by a parabola of the given width below the margin."""
     return _losses(SMOOTHED_HINGE, margin, width, count)
 
 
 def absolute(target: ArrayLike, *, count: int | None = None) -> Losses:
-    """Distance from the target."""
+    """Return the distance from the target."""
     return _losses(ABSOLUTE, target, 1.0, count)
 
 
 def squared(target: ArrayLike, *, count: int | None = None) -> Losses:
-    """Half the squared distance from the target."""
+    """Return half the squared distance from the target."""
     return _losses(SQUARED, target, 1.0, count)
 
 
 def huber(target: ArrayLike, width: ArrayLike = 1.0, *, count: int | None = None) -> Losses:
-    """Half the squared distance up to ``width``, linear from there."""
+    """Return half the squared distance up to ``width``, and a linear loss beyond."""
     return _losses(HUBER, target, width, count)
 
 
 def poisson(counts: ArrayLike) -> Losses:
-    """Minus the log-likelihood of counts whose expectations are measured, up to a constant."""
+    """Return minus the log-likelihood of counts whose expectations are measured, up to a constant."""
     return _losses(POISSON, _checked_counts(counts), 1.0, None)
 
 
 def multinomial(counts: ArrayLike) -> Losses:
-    """Minus the log-likelihood of counts whose probabilities are measured, up to a constant."""
+    """Return minus the log-likelihood of counts whose probabilities are measured, up to a constant."""
     return _losses(MULTINOMIAL, _checked_counts(counts), 1.0, None)
 
 
 def _checked_counts(counts: ArrayLike) -> Floats:
-    given = np.atleast_1d(np.asarray(counts, dtype=np.float64))
-    bad = np.flatnonzero(~(np.isfinite(given) & (given >= 0)))
+    array = np.atleast_1d(np.asarray(counts, dtype=np.float64))
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
     if len(bad):
         raise CountsError(
-            f"count {int(bad[0])} is {given.ravel()[bad[0]]}: a count is finite and zero or more. Leave the"
-            " measurement out where nothing was counted."
+            f"count {int(bad[0])} is {array.ravel()[bad[0]]}: counts must be finite and zero or more."
+            " Leave the measurement out if nothing was counted."
         )
-    return given.ravel()
+    return array.ravel()
 
 
 def _losses(kind: int, target: ArrayLike, width: ArrayLike, count: int | None) -> Losses:
     targets, widths = np.atleast_1d(np.asarray(target, float)), np.atleast_1d(np.asarray(width, float))
     shape = (count,) if count is not None else np.broadcast_shapes(targets.shape, widths.shape)
     if len(shape) != 1:
-        raise ShapeError(f"losses come in a row, but targets of shape {shape} were given: flatten them.")
+        raise ShapeError(f"targets of losses must be a flat array, but have shape {shape}: flatten them.")
     name = NAMES[kind]
     if not np.isfinite(targets).all():
         raise InvalidArgumentError(f"a {name} loss has a target that is not finite: {targets}.")

@@ -1,9 +1,9 @@
-r"""Bethe mirror descent, with a step that finds its own length.
+r"""Bethe mirror descent with adaptive steps.
 
 .. math:: \theta_t = \frac{\theta_{t-1} + \eta_t (\theta - \nabla L(\mu_{t-1}))}{1 + \eta_t}
 
-since the gradient of the entropy at the marginals of a tree is minus their scores. In terms of the shift
-:math:`\theta - \theta_t` this goes a share :math:`\eta / (1 + \eta)` of the way to the gradient.
+because the gradient of the entropy at the marginals of a tree is minus their scores. The shift :math:`\theta
+- \theta_t` moves a share :math:`\eta / (1 + \eta)` of the way to the gradient.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from factorwise.validation import check_number
 
 Schedule = Callable[[int], float]
 
-LARGEST, SMALLEST = 1e12, 1e-12  # steps beyond which nothing changes any more
+LARGEST, SMALLEST = 1e12, 1e-12  # limits of steps, beyond which nothing changes
 GROWTH = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorDescent:
-    """Mirror descent; with adaptive steps the default for whatever has no short dual.
+    """Mirror descent; with adaptive steps it is the default for energies without a short dual.
 
     step
         "adaptive"; or one length for all iterations; or a function of the iteration, counted from 1, such as
@@ -43,11 +43,11 @@ class MirrorDescent:
         require(bool(fits), "step", self.step, "'adaptive', a number above zero, or a function")
 
     def solve(self, problem: Problem, stopping: Stopping) -> Projection:
-        """Run until it is time to stop."""
+        """Run until a stopping rule applies."""
         return run(problem, self.steps(problem), stopping, "mirror descent")
 
     def steps(self, problem: Problem) -> Iterator[Iterate]:
-        """Yield the start and the point after each step; adaptive steps end where none helps any more."""
+        """Yield the start and the point after each step; adaptive steps end when none helps any more."""
         return _adaptive(problem) if self.step == "adaptive" else self._scheduled(problem)
 
     def _scheduled(self, problem: Problem) -> Iterator[Iterate]:
@@ -71,9 +71,10 @@ def inverse_time(convexity: float = 1.0) -> Schedule:
 
 
 def _adaptive(problem: Problem) -> Iterator[Iterate]:
-    """Steps as long as what they gain bears out.
+    """Yield steps whose lengths adapt to their gains.
 
-    A step that was too long is made again, shorter; how long the next one may be, the last one tells.
+    A step that was too long is repeated with a shorter length; the last step determines how long the next one
+    may be.
     """
     point = problem.start()
     yield Iterate(point, 0.0)
@@ -94,9 +95,10 @@ def _adaptive(problem: Problem) -> Iterator[Iterate]:
 
 
 def _bound_rises(point: Point, trial: Point, step: float) -> float:
-    """How many times longer the step might be for the lower bound to rise by half of what it promised.
+    """Return how much longer the step may be for the lower bound to rise by half of the predicted amount.
 
-    The bound is concave in the shift: its rise is what its slope at the point promises less a divergence.
+    The bound is concave in the shift: its rise is the amount that its slope at the point predicts minus a
+    divergence.
     """
     assert point.conjugate is not None
     assert trial.conjugate is not None
@@ -107,9 +109,9 @@ def _bound_rises(point: Point, trial: Point, step: float) -> float:
 
 
 def _energy_is_majorized(point: Point, trial: Point, step: float) -> float:
-    """How many times longer the step might be for the step's model of the energy to stay above the energy.
+    """Return how much longer the step may be for its model of the energy to stay above the energy.
 
-    Then the objective falls, convex or not.
+    Then the objective decreases, convex or not.
     """
     if not trial.energy < np.inf:
         return 0.0
@@ -117,8 +119,8 @@ def _energy_is_majorized(point: Point, trial: Point, step: float) -> float:
     return _ratio(trial.divergence(point) / step, bent, point)
 
 
-def _ratio(most: float, found: float, point: Point) -> float:
+def _ratio(most: float, actual: float, point: Point) -> float:
     noise = 1e-14 * max(1.0, abs(point.log_partition), abs(point.energy))
-    if found <= noise:
+    if actual <= noise:
         return np.inf
-    return max(most, 0.0) / found
+    return max(most, 0.0) / actual

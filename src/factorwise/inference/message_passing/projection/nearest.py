@@ -19,7 +19,7 @@ from factorwise.variables.sparse_rows import starts_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
-    """Parts that share their targets, and where in what is measured they stand: int64[parts, numbers]."""
+    """Parts that share their targets, with their positions in the measured numbers: int64[parts, numbers]."""
 
     parts: Ints
     places: Ints
@@ -27,23 +27,23 @@ class _Group:
 
 
 class NearestParts(Energy):
-    r"""Pull each part of what is measured towards the nearest of its own targets: many sequences at once.
+    r"""Pull each part of the measured numbers towards the nearest of its targets, for many sequences at once.
 
     .. math:: L_\psi(\mu) = \sum_p \psi_p \min\{r_p, \min_i \lVert u_{pi} - (A\mu)_p \rVert_1\}
 
     sets
-        float[targets, numbers] each: targets to choose from. What has none is not pulled.
+        float[targets, numbers] each: targets to choose from. Parts without targets are not pulled.
     which : int[parts]
-        The set of each part. Parts follow one another in what is measured, each as long as its targets.
+        The set of each part. Parts follow one another in the measured numbers, each as long as its targets.
     weights : float[parts]
         psi, one for each part, or one for all; learning may make it negative.
     width
-        Distance below which each difference counts as its square, over twice the width, plus half of it:
-        smooth; zero for the 1-norm itself.
+        Differences below this distance are smoothed to their square over twice the width plus half the width;
+        zero for the 1-norm itself.
     reach : float[parts]
-        r, one for each part, or one for all: what is as far as this from all targets is not pulled.
+        r, one for each part, or one for all: parts this far from all targets are not pulled.
     only : int[parts]
-        The one target of its set that each part is drawn to, nearest or not; all of them unless given. With
+        The one target of its set to which each part is pulled, nearest or not; by default all targets. With
         weights of zero or more, an infinite reach and no width, that is convex.
 
     Implements: vilnis2015bethe, Eq. 21 and 22, for many sequences.
@@ -94,7 +94,10 @@ class NearestParts(Energy):
         return np.repeat(np.arange(len(self.which)), np.diff(self.start))
 
     def nearest_of(self, measured: Floats) -> Ints:
-        """Return the number of the nearest target of each part in its set, the first of equals; -1: none."""
+        """Return the number of the nearest target of each part in its set, the first of equals.
+
+        -1 for none.
+        """
         found = np.full(len(self.which), -1)
         for group, _, nearest, _, near in self._each(measured):
             found[group.parts] = np.where(near, nearest, -1)
@@ -102,13 +105,13 @@ class NearestParts(Energy):
 
     def distances_of(self, measured: Floats) -> Floats:
         """Return the distance of each part from its nearest target, or its reach, float64[parts]."""
-        found = np.where(np.isfinite(self.reach), self.reach, 0.0)
+        distances = np.where(np.isfinite(self.reach), self.reach, 0.0)
         for group, _, _, far, near in self._each(measured):
-            found[group.parts[near]] = far[near]
-        return found
+            distances[group.parts[near]] = far[near]
+        return distances
 
     def unit_slope_of(self, measured: Floats) -> Floats:
-        """Return the gradient of the distances with respect to what was measured."""
+        """Return the gradient of the distances with respect to the measured numbers."""
         found = np.zeros(len(measured))
         for group, own, nearest, _, near in self._each(measured):
             apart = own[near] - group.targets[nearest[near]]
@@ -146,7 +149,7 @@ class NearestParts(Energy):
         )
 
     def drawn_to(self, only: Ints) -> NearestParts:
-        """Return the energy that draws each part to one target of its set, given by number."""
+        """Return the energy that pulls each part to one target of its set, given by number."""
         return NearestParts(
             self.measurement,
             self.sets,
@@ -161,19 +164,19 @@ class NearestParts(Energy):
     def ranked_of(self, measured: Floats, count: int) -> Ints:
         """Return for each part the numbers of its ``count`` nearest targets, int64[parts, count].
 
-        The nearest goes first, and stands again where there are not so many.
+        The nearest comes first, and is repeated if there are fewer targets.
         """
-        found = np.zeros((len(self.which), count), dtype=np.int64)
+        ranked = np.zeros((len(self.which), count), dtype=np.int64)
         for group in self._groups:
             if len(group.targets):
                 far = self._far(measured[group.places], group.targets)
                 order = far.argsort(axis=1, kind="stable")[:, :count]
-                found[group.parts] = order[:, :1]
-                found[group.parts, : order.shape[1]] = order
-        return found
+                ranked[group.parts] = order[:, :1]
+                ranked[group.parts, : order.shape[1]] = order
+        return ranked
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return a value of each part for each number measured."""
+        """Return the value of its part for each measured number."""
         return np.repeat(values, np.diff(self.start))
 
     def summed(self, values: Floats) -> Floats:
@@ -181,7 +184,7 @@ class NearestParts(Energy):
         return np.add.reduceat(values, self.start[:-1])
 
     def _each(self, measured: Floats) -> Iterator[tuple[_Group, Floats, Ints, Floats, Bools]]:
-        """Yield what was measured of each group, its nearest targets, how far they are, which are near."""
+        """For each group, yield its measured numbers, nearest targets, distances, and which are in reach."""
         for group in self._groups:
             own = measured[group.places]
             if not len(group.targets):
@@ -196,7 +199,7 @@ class NearestParts(Energy):
             yield group, own, nearest, least, least < self.reach[group.parts]
 
     def _far(self, own: Floats, targets: Floats) -> Floats:
-        """Return the distances from all targets; one target at a time, for memory's sake."""
+        """Return the distances from all targets, computed for one target at a time to save memory."""
         return np.stack([self._sizes(own - target).sum(axis=1) for target in targets], axis=1)
 
     def _sizes(self, apart: Floats) -> Floats:
@@ -224,7 +227,7 @@ class NearestParts(Energy):
                     " for each target, one number for each measured."
                 )
             if not np.isfinite(targets).all():
-                raise InvalidArgumentError(f"the targets of the energy {self.name!r} hold NaN or infinities.")
+                raise InvalidArgumentError(f"the targets of the energy {self.name!r} must be finite.")
 
     def _for_each(self, name: str, given: ArrayLike, *, endless: bool = False) -> Floats:
         """Return one number for each part."""
@@ -234,13 +237,13 @@ class NearestParts(Energy):
             wanted = "or for all, zero or more" if endless else "or for all, finite"
             raise WeightError(
                 f"the energy {self.name!r} has one {name} for each of its {count} parts, {wanted}, but"
-                f" {given!r} was given."
+                f" {values!r} was given."
             )
         return np.array(np.broadcast_to(values, (count,)))
 
 
 class NearestEnergy(NearestParts):
-    r"""Pull what is measured towards the nearest of a set of targets.
+    r"""Pull the measured numbers towards the nearest of a set of targets.
 
     .. math:: L_\psi(\mu) = \psi \min\{r, \min_i \lVert u_i - A\mu \rVert_1\}
 
@@ -268,7 +271,7 @@ class NearestEnergy(NearestParts):
         super().__init__(measurement, [self.targets], [0], weight, width=width, reach=reach, name=name)
 
     def nearest(self, measured: Floats) -> int:
-        """Return the number of the nearest target, the first among equals; -1 where all are out of reach."""
+        """Return the number of the nearest target, the first among equals; -1 if all are out of reach."""
         return int(self.nearest_of(measured)[0])
 
     def with_weights(self, weights: ArrayLike) -> Self:

@@ -1,7 +1,7 @@
 """Energies of observed counts of a population whose members move as the base model says.
 
-A population of N members with marginals mu has expected counts N mu. What is minimised is the objective of
-one member: the energy is the negative log-likelihood of the counts divided by N.
+A population of N members with marginals mu has expected counts N mu. The objective is that of one member: the
+energy is the negative log-likelihood of the counts divided by N.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ def poisson_counts(
     measurement: Measurement | None = None,
     name: str = "poisson counts",
 ) -> MeasuredEnergy:
-    """Counts that are Poisson with an expectation of ``rate`` times the members that are there.
+    """Return the energy of Poisson counts whose expectation is ``rate`` times the number of members.
 
     counts : float[...]
-        One for each row of the measurement, in its order; NaN where nothing was counted.
+        One for each row of the measurement, in its order; NaN for missing counts.
     population
         Number of members.
     rate : float or float[...]
-        Share of members that is seen: one for all counts, or one for each.
+        Share of members that is counted: one for all counts, or one for each.
     measurement
-        What was counted; each label of each variable unless given.
+        What was counted; by default each label of each variable.
 
     Implements: vilnis2015bethe, Eq. 23.
     """
@@ -52,7 +52,7 @@ def gaussian_counts(
     measurement: Measurement | None = None,
     name: str = "gaussian counts",
 ) -> MeasuredEnergy:
-    """Counts with Gaussian errors of the given variance: one for all counts, or one for each."""
+    """Return the energy of counts with Gaussian errors of the given variance, one for all or one each."""
     flat, seen, measured = _seen(counts, measurement, population)
     spread = np.broadcast_to(np.asarray(variance, dtype=np.float64).ravel(), flat.shape)
     require(bool((spread > 0).all()), "variance", variance, "above zero")
@@ -67,7 +67,7 @@ def multinomial_counts(
     measurement: Measurement | None = None,
     name: str = "multinomial counts",
 ) -> MeasuredEnergy:
-    """Counts of a sample of members, each of which is in one of the places that are measured.
+    """Return the energy of counts of a sample of members, each of which has one of the measured labels.
 
     The measured numbers of each sample must sum to one at all marginals, as those of one variable do.
     """
@@ -78,22 +78,22 @@ def multinomial_counts(
 def _seen(
     counts: ArrayLike, measurement: Measurement | None, population: float
 ) -> tuple[Floats, Ints, Measurement]:
-    """Return the counts in a row, which of them were made, and what was measured."""
+    """Return the counts as a flat array, which of them are present, and the measurement."""
     require(population > 0 and np.isfinite(population), "population", population, "finite and above zero")
     flat = np.asarray(counts, dtype=np.float64).ravel()
     measured = Measurement.identity(len(flat)) if measurement is None else measurement
     if len(flat) != measured.count:
         raise ShapeError(
-            f"{len(flat)} counts were given for {measured.count} measured numbers: give one for each, NaN"
-            " where nothing was counted."
+            f"{len(flat)} counts were given for {measured.count} measured numbers: give one for each,"
+            " NaN for missing counts."
         )
     seen = np.flatnonzero(~np.isnan(flat))
     if not len(seen):
-        raise CountsError("every count is NaN: give at least one that was made.")
+        raise CountsError("every count is NaN: give at least one count.")
     bad = seen[(flat[seen] < 0) | np.isinf(flat[seen])]
     if len(bad):
         raise CountsError(
-            f"count {int(bad[0])} is {flat[bad[0]]}: a count is finite and zero or more, or NaN where nothing"
-            " was counted."
+            f"count {int(bad[0])} is {flat[bad[0]]}: counts must be finite and zero or more, or NaN if"
+            " missing."
         )
     return flat, seen, measured

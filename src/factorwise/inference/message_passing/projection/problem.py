@@ -1,4 +1,4 @@
-r"""The problem that solvers solve, and points of it.
+r"""Projection problems, and their points.
 
 .. math:: \min_\mu\; -\langle\theta, \mu\rangle - H(\mu) + L(\mu), \qquad L(\mu) = \Phi(A\mu)
 
@@ -32,18 +32,18 @@ class Point:
     """An answer of the base model, and the energy there.
 
     shift : float64[measurements]
-        s, what was taken from the scores of the measured numbers.
+        s, which is subtracted from the scores of the measured numbers.
     marginals : float64[...]
-        At the shifted scores, as far as the energy reads them.
+        Marginals at the shifted scores, as far as the energy reads them.
     measured : float64[measurements]
-        a, of the marginals.
+        a, the measurements of the marginals.
     log_partition
         Log Z at the shifted scores.
     energy
     slope : float64[measurements]
         Gradient of the energy; equal to ``shift`` at the optimum.
     conjugate
-        Conjugate of the energy at ``shift``; None where it is not known.
+        Conjugate of the energy at ``shift``; None if it is unknown.
     """
 
     shift: Floats
@@ -56,22 +56,22 @@ class Point:
 
     @cached_property
     def objective(self) -> float:
-        """What is minimised."""
+        """The objective, which is minimised."""
         return self.energy - float(self.shift @ self.measured) - self.log_partition
 
     @property
     def bound(self) -> float | None:
-        """A number that the objective cannot go below; None where the conjugate is not known."""
+        """A lower bound of the objective; None if the conjugate is unknown."""
         return None if self.conjugate is None else -self.log_partition - self.conjugate
 
     def divergence(self, other: Point) -> float:
-        """Bregman divergence of the negative entropy, from ``other`` to this one."""
+        """Return the Bregman divergence of the negative entropy from ``other`` to this point."""
         moved = float((other.shift - self.shift) @ self.measured)
         return moved + other.log_partition - self.log_partition
 
 
 class Iterate(NamedTuple):
-    """A point and how far it went from the one before towards its slope, from 0 to 1."""
+    """A point, and the share of the way from the previous point's shift to its slope, from 0 to 1."""
 
     point: Point
     share: float
@@ -81,7 +81,7 @@ class Problem:
     """A base model and an energy of its marginals.
 
     calls
-        How often the base model was asked.
+        How often the base model was called.
     """
 
     def __init__(self, base: BaseModel, energy: Energy) -> None:
@@ -97,7 +97,7 @@ class Problem:
         self.calls = 0
 
     def point(self, shift: Floats) -> Point:
-        """Ask the base model at a shift, and the energy at the answer."""
+        """Compute the base model at a shift, and the energy at its marginals."""
         energy = self.energy
         answer = self.base.answer(energy.measurement.adjoint(shift))
         self.calls += 1
@@ -113,22 +113,22 @@ class Problem:
         point = self.point(np.zeros(self.energy.measurement.count))
         if point.energy == np.inf:
             raise EnergyError(
-                f"the energy {self.energy.name!r} is infinite at the marginals of the base model: it asks for"
-                " something that the model gives probability zero. Relax a -inf of the model, or leave out"
-                " the measurement."
+                f"the energy {self.energy.name!r} is infinite at the marginals of the base model: it"
+                " needs an outcome to which the model gives probability zero. Relax a -inf of the"
+                " model, or leave out the measurement."
             )
         return point
 
     def toward(self, point: Point, slope: Floats, share: float) -> Point:
-        """Return the point at a mixture of a point's shift with a slope."""
+        """Return the point at a mixture of a point's shift and a slope."""
         return self.point((1.0 - share) * point.shift + share * slope)
 
     def require_convex(self, method: str) -> None:
         """Raise `ConvexityError` unless the energy is convex."""
         if not self.energy.convex:
             raise ConvexityError(
-                f"{method} needs a convex energy, but {self.energy.name!r} is not known to be convex: use"
-                " MirrorDescent() or RDA(), or, if it is convex, say so where it is made."
+                f"{method} needs a convex energy, but {self.energy.name!r} is not known to be convex:"
+                " use MirrorDescent() or RDA(), or, if it is convex, create it with convex=True."
             )
 
     def require_smooth(self, method: str) -> None:
@@ -153,8 +153,8 @@ class Problem:
             ) from None
         if not number > -np.inf:
             raise EnergyError(
-                f"the energy {self.energy.name!r} returned {value}: a value is finite, or +inf where it is"
-                " not defined."
+                f"the energy {self.energy.name!r} returned {value}: a value must be finite, or +inf if"
+                " it is undefined."
             )
         return number
 
@@ -169,5 +169,5 @@ class Problem:
             bad = np.flatnonzero(~np.isfinite(slope))
             raise EnergyError(
                 f"entry {int(bad[0])} of the gradient of the energy {self.energy.name!r} is"
-                f" {slope[bad[0]]}: a gradient is finite."
+                f" {slope[bad[0]]}: a gradient must be finite."
             )

@@ -3,10 +3,10 @@ r"""Bethe-RDA: regularised dual averaging, with the entropy as distance.
 .. math:: \bar g_t = \tfrac{t - 1}{t} \bar g_{t-1} + \tfrac1t \nabla L(\mu_{t-1}), \qquad
           \theta_t = \theta - \tfrac{t}{t + \beta} \bar g_t, \qquad \mu_t = \mathrm{marginals}(\theta_t)
 
-The gradient is taken at the previous marginals. With :math:`\beta = 0` nothing has to be set. That the method
-converges is known for slopes with a bound; those of Poisson and multinomial losses have none, and where
-counts are far from what the base model expects, the first step may go so far that no later one comes back:
-there :math:`\beta` can be found from the first step.
+The gradient is that at the previous marginals. :math:`\beta = 0` needs no tuning. The method is known to
+converge for bounded slopes. Those of Poisson and multinomial losses are unbounded, and if counts are far from
+the base model's expectation, the first step may go so far that no later one comes back: :math:`\beta` can
+then be found from the first step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from factorwise.errors import require
 from factorwise.inference.message_passing.projection.problem import Iterate, Point, Problem
 from factorwise.inference.message_passing.projection.results import Projection, Stopping, run
 
-MOST_DOUBLINGS = 40  # of beta, until the first step is far below what rounding tells apart
+MOST_DOUBLINGS = 40  # of beta, until the first step is far smaller than rounding errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +28,14 @@ class RDA:
     """Regularised dual averaging.
 
     beta
-        Pull towards the base model, the constant of beta_t: slower, steadier first steps. None: the least of
-        0, 1, 3, 7 and so on with which the first step lowers the objective. The shift then falls short of
-        the slope by a share of about beta / t, so the certified gap shrinks later than the true one.
+        Pull towards the base model, the constant of beta_t: larger values give slower, steadier first steps.
+        None: the smallest of 0, 1, 3, 7 and so on with which the first step lowers the objective. The shift
+        then falls short of the slope by a share of about beta / t, so the certified gap shrinks later than
+        the true one.
     average
         Return the mean of all marginals visited, for which the rate of ln(t) / t is known, instead of the
-        best; all are then computed in every iteration. Its ``objective`` is an upper bound on that of the
-        mean, and ``shift``, from which predictions are made, is still that of the best point.
+        best point; all are then computed in every iteration. Its ``objective`` is an upper bound on that of
+        the mean, and ``shift``, from which predictions are made, is still that of the best point.
 
     Implements: vilnis2015bethe, Alg. 1 and Proposition 4.
     """
@@ -46,7 +47,7 @@ class RDA:
         require(self.beta is None or self.beta >= 0, "beta", self.beta, "zero or more, or None")
 
     def solve(self, problem: Problem, stopping: Stopping) -> Projection:
-        """Run until it is time to stop."""
+        """Run until a stopping rule applies."""
         if not self.average:
             return run(problem, self.steps(problem), stopping, "RDA")
         problem.require_convex("RDA(average=True)")
@@ -71,7 +72,7 @@ class RDA:
 
 
 def _steadying(problem: Problem, start: Point) -> float:
-    """Return the least beta, of those tried, with which the first step lowers the objective."""
+    """Return the smallest tried beta with which the first step lowers the objective."""
     for doublings in range(MOST_DOUBLINGS):
         beta = 2.0**doublings - 1.0
         if problem.point(start.slope / (1.0 + beta)).objective <= start.objective:
@@ -80,9 +81,9 @@ def _steadying(problem: Problem, start: Point) -> float:
 
 
 class _Mean:
-    """Means over the points of a run: of marginals, of what is measured, and of the objective but the energy.
+    """Means over the points of a run: marginals, measured numbers, and the objective without the energy.
 
-    The last is an upper bound on the same at the mean of marginals, since the entropy is concave.
+    The last is an upper bound on its value at the mean of marginals, because the entropy is concave.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -92,7 +93,7 @@ class _Mean:
         self._rest = 0.0
 
     def watched(self, steps: Iterator[Iterate]) -> Iterator[Iterate]:
-        """Pass on the iterates, and take their means."""
+        """Yield the iterates, and add them to the means."""
         for count, iterate in enumerate(steps, 1):
             point = iterate.point
             moved = self.problem.energy.measurement.adjoint(point.shift)
@@ -103,5 +104,5 @@ class _Mean:
 
     @property
     def objective(self) -> float:
-        """At most this is the objective at the mean of marginals."""
+        """An upper bound of the objective at the mean of marginals."""
         return self._rest + self.problem.energy.value_of(self.measured)

@@ -1,4 +1,4 @@
-"""What every projection solver takes besides the problem, what it returns, and the loop they share."""
+"""The stopping rules and results that all projection solvers share, and their loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ended = Literal["converged", "iterations", "time", "callback", "interrupted", "s
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a callback sees after each iteration; ``gap`` is None where there is no certificate yet."""
+    """What a callback gets after each iteration; ``gap`` is None if there is no certificate yet."""
 
     iteration: int
     objective: float
@@ -28,18 +28,18 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopping:
-    """When to stop; whatever ends a run, its marginals are feasible.
+    """When to stop; however a run ends, its marginals are feasible.
 
     tolerance
-        Gap that counts as none, in units of the objective's size (at least 1). Where there is no certificate,
+        Gap that counts as converged, relative to the objective's size (at least 1). Without a certificate:
         the squared length of the last step in the geometry of the entropy, per squared share of the way to
         the slope.
     max_iterations
-        Steps to make at most.
+        Largest number of steps.
     seconds
-        Wall time to use at most; None for no limit.
+        Largest wall time; None for no limit.
     callback
-        Called after each iteration; a true answer ends the run.
+        Called after each iteration; the run ends if it returns true.
     """
 
     tolerance: float = 1e-6
@@ -57,7 +57,7 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Projection:
-    """The outcome of a run: the point with the lowest objective that was visited.
+    """The result of a run: the visited point with the lowest objective.
 
     marginals : float64[size]
         Of variables and factors, in the order of the base model's layout.
@@ -67,11 +67,11 @@ class Projection:
         The energy's measurements of the marginals.
     objective
     gap
-        How far the objective is above the minimum at most; None for energies that are not convex.
+        Upper limit of how far the objective is above the minimum; None for energies that are not convex.
     trace : float64[iterations + 1]
         Objective at the start and after each iteration.
     iterations, calls
-        Steps made; how often the base model was asked.
+        Number of steps, and of calls of the base model.
     ended
         Why the run stopped.
     method
@@ -107,7 +107,7 @@ class Projection:
 
     @property
     def scores(self) -> Floats:
-        """Shifted scores of all variables and factors, rho; at the optimum, theta less the gradient."""
+        """Shifted scores of all variables and factors, rho; at the optimum, theta minus the gradient."""
         return self.problem.base.scores(self._moved)
 
     def best(self) -> Int64s:
@@ -120,7 +120,7 @@ class Projection:
 
 
 class SolverRecord:
-    """What a run has seen so far: the best point, the highest bound, the trace, and whether to stop."""
+    """The record of a run: the best point, the highest bound, the trace, and whether to stop."""
 
     def __init__(self, problem: Problem, stopping: Stopping) -> None:
         self.problem = problem
@@ -135,13 +135,13 @@ class SolverRecord:
 
     @property
     def gap(self) -> float | None:
-        """How far the best objective is above the minimum at most."""
+        """Upper limit of how far the best objective is above the minimum."""
         if self.best is None or self._bound == -np.inf:
             return None
         return max(self.best.objective - self._bound, 0.0)
 
     def enough(self, iterate: Iterate) -> bool:
-        """Take note of an iterate; say whether to stop after it."""
+        """Record an iterate; return whether to stop after it."""
         point, before = iterate.point, self.last
         self.last = point
         self.trace.append(point.objective)
@@ -188,7 +188,7 @@ class SolverRecord:
         return gap is not None and gap <= self.stopping.tolerance * max(1.0, abs(self.best.objective))
 
     def _settled(self, point: Point, before: Point, share: float) -> bool:
-        """Whether the last step was so short that it is time to stop, for energies without a conjugate."""
+        """Whether the last step was short enough to stop, for energies without a conjugate."""
         if point.conjugate is not None or share <= 0.0:
             return False
         length = float((point.shift - before.shift) @ (before.measured - point.measured)) / share**2
@@ -196,7 +196,7 @@ class SolverRecord:
             return False
         if not self.problem.energy.convex:
             return True
-        # where the shift is a slope, its conjugate is known: by Fenchel's equality at the point it came from
+        # where the shift is a slope, its conjugate follows from Fenchel's equality at the previous point
         self._small *= 0.1
         proof = self.problem.point(point.slope)
         conjugate = float(point.slope @ point.measured) - point.energy
@@ -206,7 +206,7 @@ class SolverRecord:
 
 
 def run(problem: Problem, steps: Iterator[Iterate], stopping: Stopping, method: str) -> Projection:
-    """Follow the steps of a solver until it is time to stop; an interrupt ends a run, too."""
+    """Follow the steps of a solver until a stopping rule applies; an interrupt ends a run, too."""
     record = SolverRecord(problem, stopping)
     try:
         for iterate in steps:

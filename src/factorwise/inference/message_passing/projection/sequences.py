@@ -1,8 +1,8 @@
-"""Projection of many sequences at once, compiled and on several threads.
+"""Project many sequences at once, compiled and on several threads.
 
-Each sequence is a problem of its own. The compiled path does what `RDA` and adaptive `MirrorDescent` do, step
-by step, for energies of tied measurements; a sequence whose scores reach too far for it is solved by the
-plain path.
+Each sequence is a separate problem. For energies of tied measurements, the compiled path does the same as
+`RDA` and adaptive `MirrorDescent`, step by step; a sequence whose scores are too large for it is solved by
+the plain path.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from factorwise.kernels.compile.threads import Team
 from factorwise.types import Bools, Floats, Int64s, Ints
 from factorwise.variables.sparse_rows import starts_of
 
-FEW_PAIRS = 1 / 10  # of all: where fewer occur, they are summed one by one
+FEW_PAIRS = 1 / 10  # of all: if fewer occur, they are summed one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,7 @@ class SequenceEnergy:
     losses
         One for each measurement, or one for all.
     weights : float[measurements] or float[sequences, measurements]
-        Zero or more; the same for all sequences, or for each its own.
+        Zero or more; the same for all sequences, or one row for each.
     """
 
     measurement: TiedMeasurement
@@ -63,12 +63,12 @@ class SequenceEnergy:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceProjections:
-    """What was found for each sequence; see `Projection`.
+    """The result for each sequence; see `Projection`.
 
     node : float64[places, S]
         Marginals of all sequences, one after the other.
     pairs : float64[sequences, S, S]
-        Expected number of each pair of neighbors; empty unless asked for.
+        Expected number of each pair of neighbors; empty unless requested.
     shift, measured : float64[sequences, measurements]
     objective, gap : float64[sequences]
     iterations, calls : int64[sequences]
@@ -104,7 +104,7 @@ def project_sequences(
     pairs: bool = False,
     team: Team | None = None,
 ) -> SequenceProjections:
-    """Project every sequence; the answer does not depend on the number of threads.
+    """Project every sequence; the result does not depend on the number of threads.
 
     node_scores
         float[T, S] for each sequence.
@@ -130,7 +130,7 @@ def project_sequences(
 
 
 class _Batch:
-    """Sequences and their energy as the kernels read them, labels padded."""
+    """Sequences and their energy in the kernels' layout, with labels padded."""
 
     def __init__(
         self,
@@ -222,7 +222,7 @@ class _Batch:
         )
 
     def best(self, shift: Floats, team: Team) -> Int64s:
-        """Viterbi at shifted scores, for all."""
+        """Run Viterbi at shifted scores for all sequences."""
         path = np.zeros(int(self.start[-1]), dtype=np.int64)
 
         def work(first: int, last: int) -> None:
@@ -234,25 +234,28 @@ class _Batch:
     def _plainly(
         self, sequence: int, solver: RDA | MirrorDescent, stopping: Stopping, outcome: ProjectedRun
     ) -> bool:
-        """Solve one sequence by the plain path, which also knows the log domain."""
+        """Solve one sequence by the plain path, which can also use the log domain."""
         base = ChainBase(self.rows[sequence], self.edges[self.table[sequence]])
         energy = self.energy.of(len(self.rows[sequence]), sequence)
-        found: Projection = solver.solve(Problem(base, energy), stopping)
+        projection: Projection = solver.solve(Problem(base, energy), stopping)
         nodes, size = base.layout.node_size, self.labels
         own = slice(int(self.start[sequence]), int(self.start[sequence + 1]))
-        outcome.node[own, :size] = found.marginals[:nodes].reshape(-1, size)
+        outcome.node[own, :size] = projection.marginals[:nodes].reshape(-1, size)
         if self.pairs:
-            joint = found.marginals[nodes:].reshape(-1, size, size)
+            joint = projection.marginals[nodes:].reshape(-1, size, size)
             outcome.pairs[sequence, :size, :size] = joint.sum(axis=0)
-        outcome.points[:, sequence] = found.shift, found.measured
-        outcome.values[:, sequence] = found.objective, np.inf if found.gap is None else found.gap
-        outcome.counts[:2, sequence] = found.iterations, found.calls
-        return found.converged
+        outcome.points[:, sequence] = projection.shift, projection.measured
+        outcome.values[:, sequence] = (
+            projection.objective,
+            np.inf if projection.gap is None else projection.gap,
+        )
+        outcome.counts[:2, sequence] = projection.iterations, projection.calls
+        return projection.converged
 
     def _measured(self) -> Measured:
         measurement, size = self.energy.measurement, self.labels
-        given = np.atleast_2d(np.asarray(self.energy.weights, dtype=np.float64))
-        weights = np.ascontiguousarray(np.broadcast_to(given, (len(given), measurement.count)))
+        array = np.atleast_2d(np.asarray(self.energy.weights, dtype=np.float64))
+        weights = np.ascontiguousarray(np.broadcast_to(array, (len(array), measurement.count)))
         if len(weights) not in (1, len(self.rows)):
             raise ShapeError(
                 f"weights for {len(weights)} sequences were given, but there are {len(self.rows)}: give one"
@@ -306,8 +309,8 @@ def _tables(
     which = np.zeros(sequences, dtype=np.int64) if table is None else np.asarray(table, dtype=np.int64)
     if which.shape != (sequences,) or (table is None and len(edges) > 1):
         raise ShapeError(
-            f"{len(edges)} tables of transitions were given for {sequences} sequences: say in 'table' which"
-            " one each has."
+            f"{len(edges)} tables of transitions were given for {sequences} sequences: say with table="
+            " which one each has."
         )
     if sequences and not 0 <= which.min() <= which.max() < len(edges):
         raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""Measurements of sequences of any length: the same coefficients at every place."""
+"""Measurements of sequences of any length: the same coefficients at every position."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ SUMS = ("all", "position", "first", "last")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TiedMeasurement:
-    """Numbers measured of a sequence through its statistics, which are sums over its places.
+    """Numbers measured of a sequence through its statistics, which are sums over its positions.
 
-    Of each label: the expected number of places with it (``"all"``), the same with each place weighted by how
-    far along it is, from 0 at the first to 1 at the last (``"position"``), and its probability at the
-    ``"first"`` and the ``"last"`` place. Of each pair of labels: the expected number of neighbors with them
-    (``"pair"``).
+    For each label: the expected number of positions with it (``"all"``), the same with each position weighted
+    from 0 at the first to 1 at the last (``"position"``), and its probability at the ``"first"`` and the
+    ``"last"`` position. For each pair of labels: the expected number of neighbors with them (``"pair"``).
 
     labels
         How many labels there are, S.
@@ -62,7 +61,7 @@ class TiedMeasurement:
         return bool((self.matrix.indices >= len(SUMS) * self.labels).any())
 
     def of_length(self, length: int) -> Measurement:
-        """Return the same measurements of the marginals of a chain with ``length`` places."""
+        """Return the same measurements of the marginals of a chain with ``length`` positions."""
         size, layout = self.labels, Layout.chain(length, self.labels)
         along = np.arange(length) / max(length - 1, 1)
         ends = np.eye(length)[[0, -1]]
@@ -77,7 +76,7 @@ class TiedMeasurement:
         )
 
     def of_paths(self, path: Ints, start: Ints) -> Floats:
-        """Return the numbers measured of label sequences, float64[sequences, measurements].
+        """Return the measurements of label sequences, float64[sequences, measurements].
 
         path : int[places]
             Labels of all sequences, one after the other.
@@ -87,31 +86,33 @@ class TiedMeasurement:
         size, lengths = self.labels, np.diff(start)
         if len(path) != start[-1] or (len(path) and not 0 <= path.min() <= path.max() < size):
             raise ShapeError(
-                f"{len(path)} labels were given for sequences of {int(start[-1])} places: give one for each,"
-                f" from 0 to {size - 1}."
+                f"{len(path)} labels were given for sequences of {int(start[-1])} positions: give one"
+                f" for each, from 0 to {size - 1}."
             )
         owner = np.repeat(np.arange(len(lengths)), lengths)
-        place = np.arange(len(path)) - np.repeat(start[:-1], lengths)
+        position = np.arange(len(path)) - np.repeat(start[:-1], lengths)
         last = np.repeat(lengths, lengths) - 1
-        amounts = np.stack([np.ones(len(path)), place / np.maximum(last, 1), place == 0, place == last])
+        amounts = np.stack(
+            [np.ones(len(path)), position / np.maximum(last, 1), position == 0, position == last]
+        )
         statistics = np.zeros((len(lengths), self.matrix.shape[1]))
         for kind, amount in enumerate(amounts):
             np.add.at(statistics, (owner, kind * size + path), amount)
-        left = np.flatnonzero(place < last)
+        left = np.flatnonzero(position < last)
         np.add.at(statistics, (owner[left], len(SUMS) * size + path[left] * size + path[left + 1]), 1.0)
         return np.asarray(statistics @ self.matrix.T)
 
 
 def _column(labels: int, key: tuple[Hashable, ...]) -> int:
-    name, *places = key
+    name, *arguments = key
     wanted = 2 if name == "pair" else 1
     known = name == "pair" or name in SUMS
-    if not known or len(places) != wanted or not all(isinstance(p, (int, np.integer)) for p in places):
+    if not known or len(arguments) != wanted or not all(isinstance(p, (int, np.integer)) for p in arguments):
         raise InvalidArgumentError(
-            f"{key!r} is no statistic of a sequence: use ('all', label), ('position', label),"
+            f"{key!r} is not a statistic of a sequence: use ('all', label), ('position', label),"
             " ('first', label), ('last', label) or ('pair', left, right)."
         )
-    numbers = [int(place) for place in places if isinstance(place, (int, np.integer))]
+    numbers = [int(place) for place in arguments if isinstance(place, (int, np.integer))]
     if not all(0 <= number < labels for number in numbers):
         raise InvalidArgumentError(f"{key!r} names a label that does not exist: use 0 to {labels - 1}.")
     if name == "pair":

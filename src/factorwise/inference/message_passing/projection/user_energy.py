@@ -1,4 +1,4 @@
-"""Energies from plain Python functions, with gradients given or found by automatic differentiation."""
+"""Energies from plain Python functions, with given gradients or by automatic differentiation."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ Function = Callable[[Any, Any], Any]
 
 
 class UserEnergy(Energy):
-    """An energy as a function of what is measured and of its weights.
+    """An energy as a function of the measured numbers and of its weights.
 
     measurement
         What the function reads; ``Measurement.identity(layout.node_size)`` for the marginals of variables.
     function
         ``function(measured, weights)`` returns a number.
     gradient
-        ``gradient(measured, weights)`` returns one number for each measured. Without it ``function`` must be
-        written with ``jax.numpy``, and JAX finds all gradients (``pip install 'factorwise[autodiff]'``).
+        ``gradient(measured, weights)`` returns one number for each measured number. Without it ``function``
+        must be written with ``jax.numpy``, and JAX computes all gradients (``pip install
+        'factorwise[autodiff]'``).
     weight_gradient
         ``weight_gradient(measured, weights)`` returns one number for each weight; needed for learning them.
     weight_gradient_along
         ``weight_gradient_along(measured, weights, direction)`` returns the gradient in the weights of
         ``gradient(measured, weights) @ direction``; needed for learning them, too.
     convex, smooth
-        What is known of the function; solvers that need either take your word for it.
+        Whether the function is convex or smooth; solvers rely on it without a check.
     """
 
     def __init__(
@@ -77,13 +78,13 @@ class UserEnergy(Energy):
 
     def weight_gradient_of(self, measured: Floats) -> Floats:
         """Call the gradient in the weights."""
-        found = self._required(self._weight_gradient, "weight_gradient")(measured, self.weights)
-        return self._checked(found, "weight_gradient")
+        gradient = self._required(self._weight_gradient, "weight_gradient")(measured, self.weights)
+        return self._checked(gradient, "weight_gradient")
 
     def weight_gradient_along(self, measured: Floats, direction: Floats) -> Floats:
         """Call the gradient in the weights of the slope along a direction."""
-        found = self._required(self._along, "weight_gradient_along")(measured, self.weights, direction)
-        return self._checked(found, "weight_gradient_along")
+        gradient = self._required(self._along, "weight_gradient_along")(measured, self.weights, direction)
+        return self._checked(gradient, "weight_gradient_along")
 
     def with_weights(self, weights: ArrayLike) -> Self:
         """Return the same functions with other weights."""
@@ -103,13 +104,13 @@ class UserEnergy(Energy):
     def _required(self, function: Any, name: str) -> Callable[..., Any]:
         if function is None:
             raise EnergyError(
-                f"the energy {self.name!r} was made without {name}: give UserEnergy(..., {name}=...), or"
-                " leave out the gradient so that JAX finds all of them."
+                f"the energy {self.name!r} was made without {name}: use UserEnergy(..., {name}=...), or"
+                " leave out the gradient so that JAX computes all of them."
             )
         return function  # type: ignore[no-any-return]
 
-    def _checked(self, found: Any, name: str) -> Floats:
-        gradient = np.asarray(found, dtype=np.float64)
+    def _checked(self, result: Any, name: str) -> Floats:
+        gradient = np.asarray(result, dtype=np.float64)
         if gradient.shape != self.weights.shape or not np.isfinite(gradient).all():
             raise EnergyError(
                 f"{name} of the energy {self.name!r} returned {gradient} for {self.weights.size} weights:"
@@ -119,15 +120,15 @@ class UserEnergy(Energy):
 
 
 class _Derived:
-    """Gradients that JAX finds, in double precision."""
+    """Gradients by JAX, in double precision."""
 
     def __init__(self, function: Function, name: str) -> None:
         try:
             jax = importlib.import_module("jax")
         except ImportError as fault:
             raise MissingExtraError(
-                f"the energy {name!r} has no gradient, and JAX, which would find it, is not installed:"
-                " pip install 'factorwise[autodiff]', or give the gradient."
+                f"the energy {name!r} has no gradient, and JAX, which could compute it, is not"
+                " installed: pip install 'factorwise[autodiff]', or give the gradient."
             ) from fault
         home = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
         self._double = home.enable_x64
@@ -138,21 +139,21 @@ class _Derived:
         self._along = jax.jit(jax.grad(lambda weights, measured, along: slope(measured, weights) @ along))
 
     def value(self, measured: Floats, weights: Floats) -> Floats:
-        """Value, no less precise than its gradients."""
+        """Return the value, with the precision of its gradients."""
         with self._double(True):
             return np.asarray(self._value(measured, weights))
 
     def gradient(self, measured: Floats, weights: Floats) -> Floats:
-        """Gradient in what is measured."""
+        """Return the gradient in the measured numbers."""
         with self._double(True):
             return np.asarray(self._slope(measured, weights))
 
     def weight_gradient(self, measured: Floats, weights: Floats) -> Floats:
-        """Gradient in the weights."""
+        """Return the gradient in the weights."""
         with self._double(True):
             return np.asarray(self._weight(measured, weights))
 
     def weight_gradient_along(self, measured: Floats, weights: Floats, direction: Floats) -> Floats:
-        """Gradient in the weights of the slope along a direction."""
+        """Return the gradient in the weights of the slope along a direction."""
         with self._double(True):
             return np.asarray(self._along(weights, measured, direction))
