@@ -116,7 +116,9 @@ def test_without_the_names_the_extra_is_named(run, monkeypatch, tmp_path):
 
 def test_data_off_their_targets_leave_no_file(generate, monkeypatch, tmp_path):
     def refuse(self):
-        raise OffTargetError("the mentions are off their targets: venues 0.9, wanted 0.1 to 0.3.")
+        raise OffTargetError(
+            "the statistics of the mentions are out of range: venues is 0.9, but must be between 0.1 and 0.3."
+        )
 
     monkeypatch.setattr(AuthorMentions, "check", refuse)
     (tmp_path / "a.parquet").write_bytes(b"old")

@@ -75,7 +75,7 @@ def test_json_holds_the_answer(files, run):
         (["garden.bif", "--observe", "wot=yes"], "Did you mean 'wet'?"),
         (["garden.bif", "--observe", "wet=7"], "not among the 2 labels"),
         (["pair.uai", "--evidence", "bad.evid"], "bad.evid: the evidence sets variable 0 to label 7"),
-        (["pair.uai", "--syntax", "bif"], "pair.uai: 'MARKOV' stands where a block"),
+        (["pair.uai", "--syntax", "bif"], "pair.uai: 'MARKOV' is in the place of a block"),
         (["pair.uai", "-o", "pair.uai"], "also read from"),
         (["-"], "standard input"),
     ],

@@ -149,7 +149,7 @@ def test_pairs_of_other_records_are_named_with_ids_that_there_are(refused, folde
     (folder / "p.csv").write_text("id,other\nx1,x2\nx3,x4\nx5,x6\nx7,x8\n")
     said = refused("resolve", "apply", "records.csv", *RESOLVE, option, "p.csv")
     assert "p.csv, 'id': no record has the id 'x1' (pair 1), 'x3' (pair 2), 'x5' (pair 3) and 1 more" in said
-    assert "ids are such as '100', '101', '102'. Correct it, or take the pair out." in said
+    assert "ids are such as '100', '101', '102'. Correct it, or remove the pair." in said
 
 
 def test_labelled_pairs_of_other_records_are_named_with_ids_that_there_are(refused, folder):
@@ -201,7 +201,7 @@ def test_a_checkpoint_of_another_run_is_told_before_candidates_are_made(run, fol
     assert (result.code, result.out) == (2, "")
     assert "kept" in result.err
     assert "is the checkpoint of another run (other records, model, settings" in result.err
-    assert "Give another folder, or remove it to begin anew." in result.err
+    assert "Give another folder, or remove it to start again." in result.err
     assert sorted((folder / "kept").iterdir()) == kept
 
 

@@ -124,7 +124,7 @@ def test_a_model_whose_columns_are_missing_says_which(refused, tmp_path):
 def test_ids_that_stand_twice_are_named(refused, unlearned, tmp_path):
     data = write_csv(tmp_path / "f.csv", changed("id", lambda place: str(place // 2), FEW))
     assert "'0' (records 1 and 2)" in refused(data=(data,))
-    assert "Every record needs an id of its own" in unlearned(data=(data,))
+    assert "Every record needs its own id" in unlearned(data=(data,))
 
 
 def test_a_record_without_an_id_is_named(refused, tmp_path):
@@ -391,7 +391,7 @@ def test_a_checkpoint_must_be_a_folder(refused, file):
 
 
 def test_a_store_for_checkpoints_must_have_an_address_that_is_known(refused):
-    assert "is no address of a folder" in refused("--checkpoint", "nowhere://kept")
+    assert "is not the address of a folder" in refused("--checkpoint", "nowhere://kept")
 
 
 def test_standard_input_is_not_read_by_a_cluster(refused):
@@ -399,7 +399,7 @@ def test_standard_input_is_not_read_by_a_cluster(refused):
 
 
 def test_a_cluster_that_is_not_there_is_named(refused):
-    assert "no Ray cluster to be reached at 'nowhere'" in refused("--ray", "nowhere")
+    assert "no Ray cluster can be reached at 'nowhere'" in refused("--ray", "nowhere")
 
 
 def test_a_disk_that_is_full_leaves_no_part_of_a_file(run, folder, tmp_path, monkeypatch):

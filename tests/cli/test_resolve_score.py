@@ -123,7 +123,7 @@ def test_files_without_a_record_in_common_are_refused(refused, files, tmp_path):
 def test_repeated_ids_are_refused_with_file_and_column(refused, files, tmp_path):
     twice = write_csv(tmp_path / "t.csv", [{"number": "1", "who": "a"}, {"number": "1", "who": "b"}])
     err = refused(files[0], twice)
-    assert f"{twice}: column 'number' has 1 ids that stand more than once: '1' (records 1 and 2)" in err
+    assert f"{twice}: column 'number' has 1 ids that occur more than once: '1' (records 1 and 2)" in err
 
 
 def test_a_missing_column_is_refused_with_the_nearest(refused, files, tmp_path):

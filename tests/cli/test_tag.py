@@ -574,7 +574,7 @@ def test_inspect_can_be_asked_about_one_label(run, folder):
     [
         (b"a X O\nb O\n", [], "line 2: 'b O' has 2 columns, but line 1 has 3"),
         (b"a O\n\xff O\n", [], "line 2: byte 0xff is not utf-8"),
-        (b"\n\n", [], "no token in them"),
+        (b"\n\n", [], "no tokens"),
         (b"O\nO\n", [], "there is only one column, the labels"),
         (b"a\tO\nb\t\n", [], "line 2: column 1 is empty"),
         (b"a _\n", ["--label-unknown", "_"], "no token has a label other than '_'"),

@@ -95,7 +95,7 @@ def test_standard_input_is_read(run, file, monkeypatch):
         (b"a B-NP B-NP\nb O\n", [], "line 2: 'b O' has 2 columns, but line 1 has 3"),
         (b"a B-NP B-NP\n\xe9 O O\n", [], "line 2: byte 0xe9 is not utf-8"),
         (b"a\tB-NP\tB-NP\nb\tO\t\n", [], "line 2: column 2 is empty, where a label should be"),
-        (b"", [], "no token in them"),
+        (b"", [], "no tokens"),
         (b"O\n", [], "there is only one column"),
         (b"a O O\n", ["--truth-column", "7"], "--truth-column is 7, but the file has 3 columns, 0 to 2"),
         (b"a O O\n", ["--separator", "::"], "'::' is not one ASCII character"),

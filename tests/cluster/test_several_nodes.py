@@ -119,7 +119,7 @@ def test_a_step_that_is_no_function_is_found_out_when_rows_are_computed_again(ex
     assert len(digest(executor, N)) == 64  # and every item is there once
     step = Watched(tmp_path, 3, spare=machines.head_node.node_id, step=scattered)
     run = partial(GIVEN.search, executor, SHARDS, function=step)
-    with pytest.raises(LostItemsError, match="lost or doubled"):
+    with pytest.raises(LostItemsError, match="lost or duplicated"):
         with_loss(machines, tmp_path, run)
     assert any(round_ < 3 for round_, _ in assert_hit(tmp_path, victim(tmp_path)))
 

@@ -137,7 +137,8 @@ def test_with_another_cut_off_the_law_of_careers_is_the_target(lists):
 def test_data_off_their_targets_are_refused_with_what_is_off(small):
     off = Statistic("authors per paper", 1.5, 2.7, 3.3)
     with pytest.raises(
-        OffTargetError, match=r"authors per paper 1\.5, wanted 2\.7 to 3\.3\. Give another seed"
+        OffTargetError,
+        match=r"authors per paper is 1\.5, but must be between 2\.7 and 3\.3\. Use another seed",
     ):
         replace(small, statistics=(off,)).check()
     replace(small, statistics=(off._replace(binding=False),)).check()

@@ -32,7 +32,7 @@ def test_without_the_variable_the_error_says_how_to_set_it(monkeypatch, value):
 
 def test_a_variable_that_names_no_folder_is_refused(sets, monkeypatch):
     monkeypatch.setenv("FACTORWISE_DATA", str(sets / "letters.csv"))
-    with pytest.raises(MissingDataError, match=r"letters.csv', which is not a folder.*or unset it"):
+    with pytest.raises(MissingDataError, match=r"letters.csv', which is not a readable folder.*or unset it"):
         data_directory()
 
 
@@ -40,9 +40,11 @@ def test_a_variable_that_names_no_folder_is_refused(sets, monkeypatch):
 def test_a_missing_set_is_refused_with_the_nearest_name_and_what_there_is():
     with pytest.raises(MissingDataError, match=r"'er/corra'.*Did you mean 'cora'\?.*holds cora, febrl"):
         find_data("er/corra")
-    with pytest.raises(MissingDataError, match=r"FACTORWISE_DATA has no 'xyzzy'\. It holds er, letters\.csv"):
+    with pytest.raises(
+        MissingDataError, match=r"FACTORWISE_DATA has no 'xyzzy'\. It contains er, letters\.csv"
+    ):
         find_data("xyzzy")
-    with pytest.raises(MissingDataError, match="It holds nothing"):
+    with pytest.raises(MissingDataError, match="It contains nothing"):
         find_data("letters.csv/inside")
 
 

@@ -92,7 +92,7 @@ def test_folders_are_paths_or_addresses(name, tmp_path):
 
 
 def test_an_address_of_no_known_kind_is_named():
-    with pytest.raises(DataFileError, match="nowhere://x: is no address of a folder"):
+    with pytest.raises(DataFileError, match="nowhere://x: is not the address of a folder"):
         ShardStore("nowhere://x").latest("this")
 
 
@@ -171,7 +171,7 @@ def test_a_checkpoint_whose_manifest_was_not_written_leaves_the_old_one(store, m
 def test_a_damaged_manifest_is_named(store, text):
     committed(store, 3)
     (folder_of(store) / "manifest-000003.json").write_text(text)
-    with pytest.raises(DataFileError, match=r"manifest-000003\.json is damaged.*remove it to begin anew"):
+    with pytest.raises(DataFileError, match=r"manifest-000003\.json is damaged.*remove it to start again"):
         store.latest("this")
 
 

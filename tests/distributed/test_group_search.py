@@ -188,7 +188,7 @@ def test_a_task_that_answers_for_other_items_is_found_out(links, monkeypatch):
         return answer._replace(checksum=answer.checksum._replace(items=len(group.items) - 1))
 
     monkeypatch.setattr(module, "answer_group", losing)
-    with pytest.raises(LostItemsError, match="lost or doubled"):
+    with pytest.raises(LostItemsError, match="lost or duplicated"):
         searched(links)
 
 

@@ -115,7 +115,7 @@ def test_there_may_be_more_shards_than_items(n):
 @pytest.mark.parametrize("step", [losing, doubling])
 def test_a_step_that_loses_or_doubles_an_item_is_found_out_in_its_round(step):
     seen = []
-    with pytest.raises(LostItemsError, match=r"lost or doubled.*last checkpoint"):
+    with pytest.raises(LostItemsError, match=r"lost or duplicated.*last checkpoint"):
         GIVEN.search(LocalExecutor(1), 4, function=step, watch=seen.append)
     assert len(seen) == 1
 
@@ -207,7 +207,7 @@ class Forgetful(LocalExecutor):
 
 def test_a_checkpoint_that_lost_an_item_is_never_committed(tmp_path):
     told = []
-    with pytest.raises(LostItemsError, match="lost or doubled"):
+    with pytest.raises(LostItemsError, match="lost or duplicated"):
         GIVEN.search(Forgetful(1), 5, keeping=kept(tmp_path), watch=told.append)
     assert len(told) == 4
     latest = ShardStore(str(tmp_path)).latest("this run")
@@ -250,7 +250,7 @@ def test_checkpoints_are_some_rounds_apart():
 
 def test_rows_must_be_those_of_all_shards():
     settings = {"model": ShardModel(LinkWeights(0.0, 0.0)), "seed": 0}
-    with pytest.raises(InvalidArgumentError, match="3 shards were given instead of 4"):
+    with pytest.raises(InvalidArgumentError, match="3 shards were given, but the sharding has 4"):
         search_shards(LocalExecutor(1), GIVEN.shards(3), SHORT, Sharding(4), **settings)
     with pytest.raises(InvalidArgumentError, match="an item lies in two shards"):
         search_shards(LocalExecutor(1), [rows_of([1]), rows_of([1])], SHORT, Sharding(2), **settings)
@@ -261,7 +261,7 @@ def test_rows_must_be_those_of_all_shards():
 
 
 def test_without_rows_there_must_be_a_checkpoint(tmp_path):
-    with pytest.raises(InvalidArgumentError, match="no checkpoint to go on from: give the rows"):
+    with pytest.raises(InvalidArgumentError, match="no checkpoint to resume from: give the rows"):
         GIVEN.search(LocalExecutor(1), None, count=4)
-    with pytest.raises(InvalidArgumentError, match="no checkpoint to go on from: give the rows"):
+    with pytest.raises(InvalidArgumentError, match="no checkpoint to resume from: give the rows"):
         GIVEN.search(LocalExecutor(1), None, count=4, keeping=kept(tmp_path))

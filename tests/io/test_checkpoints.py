@@ -48,7 +48,7 @@ def test_a_damaged_one_is_refused(tmp_path):
     write_checkpoint(tmp_path, "run", STATE)
     whole = (tmp_path / FILE).read_bytes()
     (tmp_path / FILE).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataFileError, match=r"damaged.*remove it to begin anew"):
+    with pytest.raises(DataFileError, match=r"damaged.*remove it to start again"):
         read_checkpoint(tmp_path, "run")
 
 

@@ -133,9 +133,7 @@ def test_a_token_that_begins_like_a_comment_stays_a_token():
 def test_a_line_that_could_be_a_comment_or_a_token_is_refused():
     message = refusal("a b X\n\n# # O\nc d Y\n", comment="# ")
     assert "train.txt, line 3: '# # O' begins like a comment, but has the 3 columns of a token" in message
-    assert (
-        "Separate columns by tabs, give more than a sign that comments begin with, or comment=None" in message
-    )
+    assert "Separate columns by tabs, give a longer beginning of comments, or comment=None" in message
     assert "line 3: '# id' begins like a comment" in refusal("word\n\n# id\n", separator="\t", comment="#")
     assert rows(parsed("a b X\n\n# # O\n", comment="# newdoc"))[1] == [("#", "#", "O")]
     assert rows(parsed("# id=1\na X\n\n# id=2\nb Y\n", comment="# id=")) == [[("a", "X")], [("b", "Y")]]
@@ -175,7 +173,7 @@ def test_a_file_without_tokens_is_refused(text):
 
 
 def test_a_file_of_comments_is_refused():
-    assert "2 lines, and no token in them besides comments" in refusal("# a\n# b\n", comment="#")
+    assert "2 lines, but no tokens besides comments" in refusal("# a\n# b\n", comment="#")
 
 
 def test_bytes_that_are_not_utf8_are_refused_with_line_byte_and_advice():
@@ -279,7 +277,9 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     [("a X\n", "b c"), ("a X\n", ""), ("a X\n", "b\n"), ("a\tX\n", "\t"), ("a\tX\n", "b\nc")],
 )
 def test_strings_that_would_not_be_read_back_are_refused(text, value):
-    with pytest.raises(InvalidArgumentError, match=r"would not be read back\. Replace it, or separate"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"would be read back differently\. Replace it, or separate"
+    ):
         text_of(parsed(text), [value])
     assert text_of(parsed("a\tX\n"), ["b c"]) == "a\tX\tb c\n\n"
 

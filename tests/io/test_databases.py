@@ -109,7 +109,7 @@ def test_parquet_is_read_from_the_address_of_a_store(tmp_path):
     ],
 )
 def test_addresses_with_passwords_are_refused_without_repeating_them(address):
-    with pytest.raises(InvalidArgumentError, match="command lines are kept") as refused:
+    with pytest.raises(InvalidArgumentError, match="command lines are recorded") as refused:
         read_table(address)
     assert "hunter2" not in str(refused.value)
 
@@ -119,7 +119,7 @@ def test_addresses_with_passwords_are_refused_without_repeating_them(address):
 )
 def test_addresses_with_keys_are_refused_wherever_they_are_opened(address):
     for use in (begin_parts, lambda address: ShardStore(address).reach(), read_table):
-        with pytest.raises(InvalidArgumentError, match="command lines are kept") as refused:
+        with pytest.raises(InvalidArgumentError, match="command lines are recorded") as refused:
             use(address)
         assert "hunter2" not in str(refused.value)
 
@@ -159,7 +159,7 @@ def test_tables_are_written_into_databases_alone(tmp_path, path):
 
 def test_a_store_is_never_written_into(tmp_path):
     Store.create(tmp_path / "people.duckdb").close()
-    with pytest.raises(DataFileError, match="is a store, which only its own verbs change"):
+    with pytest.raises(DataFileError, match="is a store, which only the store verbs may change"):
         write_table(f"{tmp_path}/people.duckdb::batches", TABLE)
     Store.open(tmp_path / "people.duckdb", read_only=True).close()
 

@@ -125,7 +125,7 @@ def test_damage_is_told_with_the_path(path):
 def test_what_cannot_be_written_leaves_the_file_that_was_there(path):
     write_learned(path, KIND, example())
     before = path.read_bytes()
-    with pytest.raises(ModelFileError, match="JSON cannot hold"):
+    with pytest.raises(ModelFileError, match="JSON cannot represent"):
         write_learned(path, KIND, example(settings={"scope": object()}))
     assert path.read_bytes() == before
 

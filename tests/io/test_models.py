@@ -233,12 +233,12 @@ def test_a_manifest_that_is_not_as_defined_is_refused(path, changes, fault):
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"dtype": "|O"}, "which model files do not hold"),
-        ({"dtype": "object"}, "which model files do not hold"),
-        ({"dtype": "<i4,<i4"}, "which model files do not hold"),
+        ({"dtype": "|O"}, "which model files cannot contain"),
+        ({"dtype": "object"}, "which model files cannot contain"),
+        ({"dtype": "<i4,<i4"}, "which model files cannot contain"),
         ({"dtype": "<i3"}, "which does not exist here"),
-        ({"dtype": ["<i4"]}, "which model files do not hold"),
-        ({"dtype": "<U0"}, "which model files do not hold"),
+        ({"dtype": ["<i4"]}, "which model files cannot contain"),
+        ({"dtype": "<U0"}, "which model files cannot contain"),
         ({"dtype": "<f4"}, "does not have the dtype and shape"),
         ({"dtype": "<f8"}, "bytes, but dtype <f8"),
         ({"shape": [3, 2]}, "does not have the dtype and shape"),
@@ -389,14 +389,16 @@ class Unknown:
     [Unknown(), {1}, b"bytes", np.float64(1), np.zeros(2), {1: "a"}, pytest.param(10**5000, id="10**5000")],
 )
 def test_values_that_are_not_json_are_refused_with_what_may_be_used(path, value):
-    with pytest.raises(ModelFileError, match=r"provenance\.x is a \w+ that JSON cannot hold.*Use None, bool"):
+    with pytest.raises(
+        ModelFileError, match=r"provenance\.x is a \w+ which JSON cannot represent.*Use None, bool"
+    ):
         write_model(path, ModelFile(kind="test", provenance={"x": value}))
 
 
 def test_metadata_without_end_is_refused(path):
     loop: list = []
     loop.append(loop)
-    with pytest.raises(ModelFileError, match="nested deeper than 100 levels"):
+    with pytest.raises(ModelFileError, match="nested more than 100 levels deep"):
         write_model(path, ModelFile(kind="test", metadata={"loop": loop}))
 
 

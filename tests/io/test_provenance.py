@@ -81,5 +81,5 @@ def test_what_is_not_a_file_has_no_fingerprint(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (tmp_path, tmp_path / "none", pipe):
-        with pytest.raises(InvalidArgumentError, match="give the files in it"):
+        with pytest.raises(InvalidArgumentError, match="give the files that were used"):
             fingerprint(path)

@@ -27,7 +27,7 @@ def test_parts_come_back_in_order_and_attempts_that_were_given_up_are_removed(fo
     write_part(folder, 1, parts[0])  # an attempt whose machine was thought lost
     names = [write_part(folder, number, part) for number, part in enumerate(parts)]
     begin_parts(folder)  # parts that were never finished do not count
-    with pytest.raises(DataFileError, match="has not ended, because _SUCCESS is not there"):
+    with pytest.raises(DataFileError, match="has not finished, because _SUCCESS is missing"):
         read_table(folder)
     end_parts(folder, names)
     assert read_table(folder).equals(TABLE)

@@ -130,7 +130,7 @@ def test_parquet_files_of_a_folder_or_of_a_pattern_are_one_table(tmp_path):
     assert read_table(str(tmp_path / "parts" / "p?.parquet"))["id"].to_pylist() == [1, 2]
     assert read_table(tmp_path / "parts", columns=["town"])["town"].to_pylist() == [None, None, "x"]
     assert read_table(dataset(tmp_path / "parts" / "p0.parquet"))["id"].to_pylist() == [1, 2]
-    with pytest.raises(MissingDataError, match="no Parquet file is named by the pattern"):
+    with pytest.raises(MissingDataError, match="no Parquet file matches the pattern"):
         read_table(tmp_path / "parts" / "*.pq")
     with pytest.raises(DataFileError, match="which has its own"):
         read_table(tmp_path / "parts", encoding="cp1252")
@@ -333,7 +333,7 @@ def test_column_names_alone_are_read_where_nothing_may_be_there(tmp_path, name):
 def test_a_line_that_is_no_object_is_named(tmp_path, content):
     path = tmp_path / "t.jsonl"
     path.write_text(content)
-    with pytest.raises(DataFileError, match="where an object with named fields is wanted"):
+    with pytest.raises(DataFileError, match="instead of an object with named fields"):
         read_table(path)
 
 

@@ -78,7 +78,7 @@ def test_nothing_is_not_scored(function, empty):
     ],
 )
 def test_missing_labels_are_found(labels, shown):
-    remedy = f"predicted has the label {shown} at item 1 .*leave the item out on both sides, or, if it is a cluster"
+    remedy = f"predicted has the label {shown} at item 1 .*leave the item out on both sides, or, if it is"
     with pytest.raises(InvalidArgumentError, match=remedy):
         b_cubed([0, 0, 1], labels)
 

@@ -117,7 +117,7 @@ def test_factors_between_clusters_are_refused():
 def test_a_wrong_restriction_is_found_out():
     template = templates_of(N)["pairs"]
     template.restrict_to = lambda items: templates_of(N, 1)["pairs"].restrict_to(np.asarray(items))
-    with pytest.raises(TemplateCheckError, match="does not add up to that of the whole"):
+    with pytest.raises(TemplateCheckError, match="does not sum to that of the whole"):
         check_restriction(template, N)
 
 

@@ -76,8 +76,8 @@ def test_the_remedy_for_a_function_names_what_functions_do_wrong(name):
     with pytest.raises(TemplateCheckError, match="brute force finds") as caught:
         check_template(template, world, steps=400)
     message = str(caught.value)
-    assert "something random or on what it was called with before" in message
-    assert "Its answer must follow from its arguments alone" in message
+    assert "randomness or on earlier calls" in message
+    assert "Its answer must depend only on its arguments" in message
     assert ("in any order of the items" in message) == (world is WORLD)
     assert "difference" not in message
 
@@ -90,7 +90,7 @@ def test_the_remedy_for_a_dynamic_template_is_about_its_keys():
     def both_on(values, key):
         return (values[key[0]] * values[(key[0] + 1) % len(values)],)
 
-    with pytest.raises(TemplateCheckError, match="Mend its touched: it must write the keys of all factors"):
+    with pytest.raises(TemplateCheckError, match="Fix its touched: it must write the keys of all factors"):
         check_template(DynamicTemplate("d", touched, both_on, ["on"], key_width=1), BITS)
 
 
@@ -122,7 +122,7 @@ def test_a_world_of_more_items_is_refused():
     ("given", "message"),
     [
         ((Model([ClusterSize()]), WORLD), r"a model was given: check each of model\.templates"),
-        ((42, WORLD), "42 was given: make one of a function with PairTemplate"),
+        ((42, WORLD), "42 was given: use PairTemplate"),
         ((ClusterSize(), [0, 0, 1]), "TargetWorld and Joint, but a list was given"),
     ],
     ids=["model", "number", "labels"],

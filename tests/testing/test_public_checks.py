@@ -233,7 +233,7 @@ def test_each_wrong_kernel_is_caught(name):
 
 def test_the_matrix_of_a_kernel_that_leaves_the_worlds_is_refused():
     kernel = Metropolis(model_of(("numbers", "sizes"), 3), RIGHT)
-    with pytest.raises(InvalidArgumentError, match="out of the worlds given"):
+    with pytest.raises(InvalidArgumentError, match="out of the given worlds"):
         transition_matrix(kernel, WORLDS[:2])
 
 
@@ -259,7 +259,7 @@ def test_random_diffs_are_of_every_kind():
 
 
 def test_worlds_that_cannot_change_or_are_not_known_are_refused():
-    with pytest.raises(InvalidArgumentError, match="give a larger one"):
+    with pytest.raises(InvalidArgumentError, match="use a larger one"):
         random_diff(Stream(0), Partition.singletons(1))
     column = Column.of("bit", Domain("bit", ["off", "on"]), ["on"])
     with pytest.raises(InvalidArgumentError, match="hide some"):

@@ -1,1 +1,1 @@
-"""Data made up with known truth: author mentions as a bibliography has them."""
+"""Generated data with known truth, such as author mentions of a bibliography, and local data sets."""

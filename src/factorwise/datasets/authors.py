@@ -1,9 +1,9 @@
-"""Author mentions as a bibliography has them, made up with known truth.
+"""Generate author mentions of a bibliography, with known truth.
 
-A mention is a name on a paper, with the names of the others on it, its venue, year and title. The parts of
-the work, in order: how many mentions each author has (`careers`), what he is called (`names`) and how else
-his name is written (`spellings`), whom he writes with and when (`papers`), where and on what (`topics`), and
-whether all of it came out as it should (`targets`).
+A mention is a name on a paper, with the names of the co-authors, the venue, the year and the title. The steps
+are: the number of mentions of each author (`careers`), the authors' names (`names`) and other spellings of
+them (`spellings`), co-authors and times (`papers`), venues and words of titles (`topics`), and checks of the
+statistics of the result (`targets`).
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from factorwise.types import Ints
 from factorwise.validation import check_count
 
 _MOST = 50_000_000
-_ROWS = 500_000  # of a piece of the table: its texts must stay below two gigabytes
+_ROWS = 500_000  # rows of a piece of the table: its texts must stay below two gigabytes
 _NAMES, _SPELLINGS, _PAPERS, _TOPICS, _LABELS = range(5)  # streams of random numbers
 
 
 class OffTargetError(FactorwiseError):
-    """Generated data whose statistics are not what they should be."""
+    """The statistics of generated data are outside their ranges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorsConfig:
-    """How many mentions to make, and how.
+    """How many mentions to generate, and how.
 
     mentions
-        Rows of the table.
+        Number of rows of the table.
     seed
-        Two runs with the same seed, and the same names to draw from, give the same table.
+        The same seed and the same lists of names give the same table.
     largest_scale
-        Cut-off of the law of careers, p(k) ~ k^-1.9 exp(-k / scale). The default fits real bibliographies;
-        with 2,000, a few authors have thousands of mentions.
+        Cut-off of the distribution of careers, p(k) ~ k^-1.9 exp(-k / scale). The default fits real
+        bibliographies; with 2,000, a few authors have thousands of mentions.
     """
 
     mentions: int
@@ -59,10 +59,10 @@ class AuthorsConfig:
 
 @dataclass(frozen=True, slots=True)
 class AuthorMentions:
-    """What was made.
+    """Generated mentions.
 
     entity
-        Of each author; numbers that tell nothing of his size or culture.
+        The entity number of each author, unrelated to size or culture.
     used
         Spelling of each mention.
     """
@@ -80,15 +80,19 @@ class AuthorMentions:
 
     def check(self) -> None:
         """Raise `OffTargetError` if a binding statistic is out of its range."""
-        off = [one for one in self.statistics if one.binding and not one.met]
+        off = [statistic for statistic in self.statistics if statistic.binding and not statistic.met]
         if off:
             named = "; ".join(
-                f"{one.name} {one.value:.4g}, wanted {one.low:.4g} to {one.high:.4g}" for one in off
+                f"{statistic.name} is {statistic.value:.4g}, but must be between {statistic.low:.4g}"
+                f" and {statistic.high:.4g}"
+                for statistic in off
             )
-            raise OffTargetError(f"the mentions are off their targets: {named}. Give another seed.")
+            raise OffTargetError(
+                f"the statistics of the mentions are out of range: {named}. Use another seed."
+            )
 
     def table(self) -> pa.Table:
-        """Return the mentions as a table, by paper, in pieces."""
+        """Return the mentions as a table, ordered by paper, in pieces."""
         paper = self.papers.paper()
         position = np.arange(len(self)) - self.papers.start[paper]
         return pa.concat_tables(
@@ -98,7 +102,7 @@ class AuthorMentions:
 
     def _rows(self, begin: int, paper: Ints, position: Ints) -> pa.Table:
         rows = np.arange(begin, begin + len(paper))
-        others, counts = self.papers.others(rows)
+        coauthors, counts = self.papers.others(rows)
         offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
         name = self.spellings.name
         return pa.table(
@@ -106,7 +110,7 @@ class AuthorMentions:
                 "id": rows,
                 "entity": self.entity[self.papers.author[rows]],
                 "name": name.take(pa.array(self.used[rows])),
-                "coauthors": pa.ListArray.from_arrays(offsets, name.take(pa.array(self.used[others]))),
+                "coauthors": pa.ListArray.from_arrays(offsets, name.take(pa.array(self.used[coauthors]))),
                 "venue": self.topics.venues.take(pa.array(self.topics.venue[paper])),
                 "year": self.papers.year[paper].astype(np.int16),
                 "title": self.topics.title.take(pa.array(paper)),
@@ -117,7 +121,7 @@ class AuthorMentions:
 
 
 def generate_authors(config: AuthorsConfig, lists: Sequence[NameLists]) -> AuthorMentions:
-    """Make mentions, with names drawn from ``lists``, as `load_inventory` returns them."""
+    """Generate mentions, with names drawn from ``lists``, as `load_inventory` returns them."""
     law = career_law(config.largest_scale)
     careers = career_lengths(config.mentions, law)
     table = name_table(lists)
@@ -137,5 +141,5 @@ def generate_authors(config: AuthorsConfig, lists: Sequence[NameLists]) -> Autho
 
 
 def _stream(config: AuthorsConfig, part: int) -> np.random.Generator:
-    """Random numbers of one part of the work, whatever the others draw."""
+    """Return the random numbers of one step, independent of the draws of other steps."""
     return np.random.default_rng([config.seed, part])

@@ -31,12 +31,12 @@ TASKS = (
     "inference", "matching", "sampling", "segmentation", "alignment", "estimation", "planning", "parsing",
 )
 # fmt: on
-GROUP = 6  # people who publish with each other
+GROUP = 6  # people who publish together
 
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """Who wrote what, where and when; authors are numbers of people."""
+    """A paper: its authors, as numbers of people, its title, venue and year."""
 
     authors: tuple[int, ...]
     title: str
@@ -54,18 +54,18 @@ class Bibliography:
     seed: int
 
     def mentions(self) -> list[dict[str, Any]]:
-        """Return one record per author of a paper, as a library might have noted it, and who it is."""
+        """Return one record per author of a paper, as a library might have it, and the true person."""
         rng = random.Random(self.seed + 1)
         records = []
         for number, paper in enumerate(self.papers):
             printed = [_printed(rng, *self.people[author]) for author in paper.authors]
-            for place, author in enumerate(paper.authors):
-                others = [name for k, name in enumerate(printed) if k != place]
+            for position, author in enumerate(paper.authors):
+                coauthors = [name for k, name in enumerate(printed) if k != position]
                 records.append(
                     {
-                        "id": f"P{number:03d}-{place + 1}",
-                        "name": printed[place],
-                        "coauthors": "; ".join(others),
+                        "id": f"P{number:03d}-{position + 1}",
+                        "name": printed[position],
+                        "coauthors": "; ".join(coauthors),
                         "title": paper.title,
                         "venue": paper.venue if rng.random() < 0.9 else rng.choice(VENUES),
                         "year": paper.year,
@@ -75,13 +75,13 @@ class Bibliography:
         return records
 
     def citations(self) -> list[tuple[list[str], list[str]]]:
-        """Return each paper as a reference list prints it, in one of three styles: words and their labels."""
+        """Return each paper as a citation in one of three styles: words and their labels."""
         rng = random.Random(self.seed + 2)
         return [_cited(rng, paper, self.people) for paper in self.papers]
 
 
 def make_bibliography(people: int = 72, papers: int = 240, seed: int = 7) -> Bibliography:
-    """Draw people whose names collide, and papers that each group writes; some people write much more."""
+    """Draw people whose names collide and the papers that each group writes; some people write much more."""
     rng = random.Random(seed)
     every = [(last, first) for last in LAST_NAMES for first in FIRST_NAMES]
     names = tuple(rng.sample(every, people))
@@ -117,7 +117,7 @@ def _title(rng: random.Random, subjects: Sequence[str]) -> str:
 
 
 def _printed(rng: random.Random, last: str, first: str) -> str:
-    """Print a name in full, with an initial, or with a misprint now and then."""
+    """Print a name in full, with an initial, or sometimes with a misprint."""
     if rng.random() < 0.06:
         at = rng.randrange(1, len(last) - 1)
         last = last[:at] + last[at + 1] + last[at] + last[at + 2 :]
@@ -139,10 +139,10 @@ def _cited(
         labels.extend("O" if kind == "O" else f"{'I' if k else 'B'}-{kind}" for k in range(len(words)))
 
     style = rng.randrange(3)
-    for place, author in enumerate(paper.authors):
+    for position, author in enumerate(paper.authors):
         last, first = people[author]
-        if place:
-            put("O", "and" if style == 1 and place == len(paper.authors) - 1 else ",")
+        if position:
+            put("O", "and" if style == 1 and position == len(paper.authors) - 1 else ",")
         names = (f"{first[0]}. {last}", f"{last} , {first[0]}.", f"{first} {last}")
         put("AUTHOR", names[style])
     pages = f"{paper.pages[0]}-{paper.pages[1]}"

@@ -10,12 +10,12 @@ from factorwise.types import Floats, Ints
 
 EXPONENT = 1.9
 SCALE = 220.0  # fits real bibliographies
-_TAIL = 40.0  # multiples of the scale beyond which nothing is left
+_TAIL = 40.0  # multiples of the scale beyond which the probability is negligible
 _TOP = 0.01
 
 
 class CareerLaw(NamedTuple):
-    """Probability of k = 1, 2, ... mentions, and what follows from it."""
+    """Probability of k = 1, 2, ... mentions, and statistics that follow from it."""
 
     probability: Floats
 
@@ -31,9 +31,9 @@ class CareerLaw(NamedTuple):
 
     @property
     def top_share(self) -> float:
-        """Share of the mentions held by the one percent of authors who have most."""
+        """Share of the mentions that belong to the one percent of authors with most mentions."""
         held = self.probability * np.arange(1, len(self.probability) + 1)
-        above = np.cumsum(self.probability[::-1])[::-1]  # chance of k or more
+        above = np.cumsum(self.probability[::-1])[::-1]  # probability of k or more
         whole = above <= _TOP
         partly = int(np.argmax(whole)) if whole.any() else len(above)
         rest = (_TOP - above[whole].max(initial=0.0)) * partly
@@ -48,14 +48,15 @@ def career_law(scale: float = SCALE) -> CareerLaw:
 
 
 def career_lengths(mentions: int, law: CareerLaw) -> Ints:
-    """Return lengths of careers, shortest first, that add up to ``mentions``: int64[authors].
+    """Return lengths of careers that sum to ``mentions``, shortest first: int64[authors].
 
-    They are quantiles of the law, not draws from it: chance would have too large a say in the few longest.
+    They are quantiles of the distribution instead of draws, because the few longest would depend too much on
+    chance.
     """
     authors = max(1, round(mentions / law.mean))
     quantile = (np.arange(authors) + 0.5) / authors
-    place = np.searchsorted(np.cumsum(law.probability), quantile, side="right")
-    length = np.minimum(place, len(law.probability) - 1).astype(np.int64) + 1
+    index = np.searchsorted(np.cumsum(law.probability), quantile, side="right")
+    length = np.minimum(index, len(law.probability) - 1).astype(np.int64) + 1
     surplus = int(length.sum()) - mentions
     if surplus <= 0:
         return np.concatenate([np.ones(-surplus, dtype=np.int64), length])

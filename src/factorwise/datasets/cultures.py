@@ -1,15 +1,15 @@
-"""Where authors come from: how many, from which lists of names, and how they write their names.
+"""Cultures: the shares of authors, their lists of names, and how they write names.
 
-Shares of cultures and of middle names are our own estimates for computer science, not measured. Names of
-one culture are those that are at home in its countries: a list of names by country also holds those of the
-people who moved there.
+Shares of cultures and of middle names are our own estimates for computer science. The names of a culture are
+those that originate in its countries: a list of names by country also contains the names of people who moved
+there.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-# One syllable, or several, as languages are commonly written in Latin letters.
+# One syllable, or several, as commonly written in Latin letters.
 _PINYIN = (
     "(?:zh|ch|sh|[bpmfdtnlgkhjqxrzcsyw])?"
     "(?:iang|iong|uang|ang|eng|ian|iao|ing|ong|uai|uan|ai|an|ao|ei|en|er|ia|ie|in|iu|ou|ua|ue|ui|un|uo|[aeiou])"
@@ -23,22 +23,22 @@ class Culture(NamedTuple):
     """One source of names.
 
     share
-        Of all authors.
+        Share of all authors.
     countries
-        Whose lists are read, by the two letters of ISO 3166; the first one counts most.
+        Countries whose lists are read, as ISO 3166 codes; the first one counts most.
     family_countries
-        Further ones for family names only.
+        Further countries for family names only.
     middle
-        Share of its authors who commonly write a middle name.
+        Share of authors who usually write a middle name.
     given, family
-        Patterns that names must match, ignoring case; none where anything goes.
+        Patterns that names must match, ignoring case; empty if all names are allowed.
     families
-        No more family names than this.
+        Largest number of family names.
     syllable
-        Pattern of two syllables of a given name that may be written apart; such names have no middle names,
-        and at home the family name comes first.
+        Pattern of two syllables of a given name that may be written separately; such names have no middle
+        names, and in their own countries the family name comes first.
     without
-        Names at home in these countries, too, are left out.
+        Names that also originate in these countries are left out.
     """
 
     name: str

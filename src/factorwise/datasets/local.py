@@ -1,4 +1,4 @@
-"""Data sets that live outside the project, under the folder named by ``FACTORWISE_DATA``."""
+"""Data sets outside the project, in the folder that ``FACTORWISE_DATA`` names."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ VARIABLE = "FACTORWISE_DATA"
 
 
 def data_directory() -> Path:
-    """Return the folder that holds the data sets."""
-    given = os.environ.get(VARIABLE, "")
-    if not given:
+    """Return the folder with the data sets."""
+    setting = os.environ.get(VARIABLE, "")
+    if not setting:
         raise MissingDataError(
             f"{VARIABLE} is not set, so there is no data directory."
             f" Set it to the folder that holds the data sets: export {VARIABLE}=/path/to/data."
         )
-    folder = Path(given)
+    folder = Path(setting)
     if not os.access(folder, os.R_OK | os.X_OK) or not folder.is_dir():
         raise MissingDataError(
-            f"{VARIABLE} is {given!r}, which is not a folder that can be read."
-            " Set it to the folder that holds the data sets, or unset it."
+            f"{VARIABLE} is {setting!r}, which is not a readable folder. Set it to the folder that"
+            " holds the data sets, or unset it."
         )
     return folder
 
@@ -42,12 +42,12 @@ def find_data(name: str) -> Path:
 
 
 def _missing(name: str, where: str, part: str, folder: Path) -> str:
-    found = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    close = difflib.get_close_matches(part, found, n=1)
-    place = f"{VARIABLE}/{where}" if where else VARIABLE
+    entries = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    close = difflib.get_close_matches(part, entries, n=1)
+    location = f"{VARIABLE}/{where}" if where else VARIABLE
     guess = f" Did you mean {close[0]!r}?" if close else ""
-    shown = ", ".join(found[:12]) + (", ..." if len(found) > 12 else "") if found else "nothing"
+    shown = ", ".join(entries[:12]) + (", ..." if len(entries) > 12 else "") if entries else "nothing"
     return (
-        f"there is no data set {name!r}: {place} has no {part!r}.{guess}"
-        f" It holds {shown}. Put the set there, or point {VARIABLE} elsewhere."
+        f"there is no data set {name!r}: {location} has no {part!r}.{guess} It contains {shown}. Put"
+        f" the data set there, or set {VARIABLE} to another folder."
     )

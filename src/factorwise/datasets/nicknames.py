@@ -1,4 +1,4 @@
-"""Short and familiar forms of given names, a list of our own."""
+"""Short and familiar forms of given names, from a list of our own."""
 
 from __future__ import annotations
 

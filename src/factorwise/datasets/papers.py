@@ -1,10 +1,10 @@
-"""Who writes with whom, and when.
+"""Co-authors and times of papers.
 
-Authors work in labs, labs in communities. A lab has a time line from 0 to 1; an author has a stretch of it
-in proportion to his career, over which his mentions are spread at about even distances; the mentions of a lab
-in order of time, cut into papers, are its papers. So at any time a few authors are active in a lab and write
-together again and again, some of them for long and most of them briefly. A few mentions happen in another lab
-of the community, or anywhere.
+Authors work in labs, and labs belong to communities. A lab has a time line from 0 to 1. An author is active
+for a stretch of it in proportion to the author's career, over which the mentions are spread about evenly. The
+mentions of a lab in order of time, cut into papers, are its papers. So at any time a few authors are active
+in a lab and write together repeatedly, some for long and most of them briefly. A few mentions occur in
+another lab of the community, or anywhere.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ import numpy as np
 from factorwise.types import Bools, Floats, Ints
 
 FIRST_YEAR, LAST_YEAR = 1970, 2024
-_SMALLEST_LAB, _LARGEST_LAB = 60.0, 1000.0  # mentions; the largest is larger where a career asks for it
+_SMALLEST_LAB, _LARGEST_LAB = 60.0, 1000.0  # mentions; the largest is larger if a career needs it
 _LAB_EXPONENT = 1.1
 _LAB_PER_CAREER = 5  # a lab has at least this many times the mentions of its most prolific author
 _LABS_PER_COMMUNITY = 25
-_ACTIVE = (4.0, 9.0)  # mentions of a lab for each mention of an author while he is active: least and most
+_ACTIVE = (4.0, 9.0)  # mentions of a lab per mention of an active author: least and most
 _VISITS = 0.11  # mentions in another lab of the community
 _LEAPS = 0.01  # mentions anywhere
 _AUTHORS = np.array([0.125, 0.26, 0.28, 0.17, 0.09, 0.042, 0.02, 0.013])  # of papers with 1, 2, ... authors
-_ROUNDS = 2  # of moving an author who stands on a paper twice to the next one
+_ROUNDS = 2  # rounds that move an author who occurs twice on a paper to the next one
 
 
 class Papers(NamedTuple):
     """Mentions in order of their papers, and the papers.
 
     author, turn
-        Of each mention: its author, and its number among the mentions of that author in order of time.
+        The author of each mention, and its number among that author's mentions in order of time.
     start
         First mention of each paper, and the end of the last: int64[papers + 1].
     lab, year
-        Of each paper.
+        Lab and year of each paper.
     community
-        Of each lab.
+        Community of each lab.
     """
 
     author: Ints
@@ -49,15 +49,15 @@ class Papers(NamedTuple):
 
     @property
     def sizes(self) -> Ints:
-        """Authors of each paper."""
+        """Number of authors of each paper."""
         return np.diff(self.start)
 
     def paper(self) -> Ints:
-        """Paper of each mention."""
+        """Return the paper of each mention."""
         return np.repeat(np.arange(len(self.lab)), self.sizes)
 
     def others(self, mentions: Ints) -> tuple[Ints, Ints]:
-        """Other mentions on the papers of the given ones, one after the other, and how many each has."""
+        """Return the other mentions on the papers of given ones, concatenated, and their number for each."""
         paper = np.searchsorted(self.start, mentions, side="right") - 1
         counts = self.sizes[paper] - 1
         ends = np.cumsum(counts)
@@ -67,7 +67,7 @@ class Papers(NamedTuple):
 
 
 def arrange_papers(rng: np.random.Generator, careers: Ints) -> Papers:
-    """Place careers, given shortest first, in labs and cut their mentions into papers, in random order."""
+    """Place careers, shortest first, in labs and cut their mentions into papers, in random order."""
     capacity = _lab_sizes(int(careers.sum()), int(careers.max()))
     community = rng.integers(0, max(1, len(capacity) // _LABS_PER_COMMUNITY), len(capacity))
     home = _homes(rng, careers, capacity)
@@ -83,7 +83,7 @@ def arrange_papers(rng: np.random.Generator, careers: Ints) -> Papers:
 
 
 def _lab_sizes(mentions: int, longest: int) -> Floats:
-    """Mentions that labs should have, largest first: quantiles of a power law between two ends."""
+    """Return the sizes of labs in mentions, largest first: quantiles of a power law between two ends."""
     largest = max(_LARGEST_LAB, (_LAB_PER_CAREER + 1.0) * longest)
 
     def quantiles(count: int) -> Floats:
@@ -98,18 +98,18 @@ def _lab_sizes(mentions: int, longest: int) -> Floats:
 
 
 def _homes(rng: np.random.Generator, careers: Ints, capacity: Floats) -> Ints:
-    """Lab of each author: by size, among those that are large enough for him."""
+    """Return the lab of each author, drawn by size among the labs that are large enough."""
     enough = np.searchsorted(-capacity, -_LAB_PER_CAREER * careers, side="right")
     total = np.cumsum(capacity)
     draw = rng.random(len(careers)) * total[np.maximum(enough, 1) - 1]
-    place: Ints = np.minimum(np.searchsorted(total, draw, side="right"), len(capacity) - 1)
-    return place
+    lab: Ints = np.minimum(np.searchsorted(total, draw, side="right"), len(capacity) - 1)
+    return lab
 
 
 def _times(
     rng: np.random.Generator, careers: Ints, home: Ints, author: Ints, turn: Ints, labs: int
 ) -> Floats:
-    """When each mention happens, from 0 to below 1."""
+    """Return the time of each mention, from 0 to below 1."""
     held = np.bincount(home, careers, labs)
     width = np.minimum(rng.uniform(*_ACTIVE, len(careers)) * careers / held[home], 1.0)
     begin = rng.random(len(careers)) * (1 - width)
@@ -119,7 +119,7 @@ def _times(
 
 
 def _visits(rng: np.random.Generator, lab: Ints, community: Ints) -> Ints:
-    """Labs of mentions when some happen elsewhere."""
+    """Return the labs of mentions after some moved to another lab."""
     draw = rng.random(len(lab))
     near, far = np.flatnonzero(draw < _VISITS), np.flatnonzero(draw >= 1 - _LEAPS)
     by_community = np.argsort(community, kind="stable")
@@ -132,7 +132,7 @@ def _visits(rng: np.random.Generator, lab: Ints, community: Ints) -> Ints:
 
 
 def _cut(rng: np.random.Generator, lab: Ints) -> tuple[Ints, Ints]:
-    """Paper of each mention, given in order of lab and time, and lab of each paper."""
+    """Return the paper of each mention, given in order of lab and time, and the lab of each paper."""
     sizes = rng.choice(len(_AUTHORS), len(lab), p=_AUTHORS / _AUTHORS.sum()) + 1
     count = int(np.searchsorted(np.cumsum(sizes), len(lab))) + 1
     number = np.repeat(np.arange(count), sizes[:count])[: len(lab)]
@@ -142,7 +142,10 @@ def _cut(rng: np.random.Generator, lab: Ints) -> tuple[Ints, Ints]:
 
 
 def _separated(paper: Ints, labs: Ints, author: Ints, lab: Ints) -> tuple[Ints, Ints]:
-    """Papers on which nobody stands twice: a second mention goes to the next one, or to one of its own."""
+    """Return papers on which no author occurs twice.
+
+    A second mention moves to the next paper, or to a new one.
+    """
     for _ in range(_ROUNDS):
         twice = np.flatnonzero(_second(paper, author))
         following = np.minimum(paper[twice] + 1, len(labs) - 1)
@@ -163,7 +166,7 @@ def _second(paper: Ints, author: Ints) -> Bools:
 
 
 def _years(rng: np.random.Generator, paper: Ints, labs: Ints, time: Floats, count: int) -> Ints:
-    """Year of each paper; labs begin at different times and grow."""
+    """Return the year of each paper; labs begin at different times and grow."""
     begin = FIRST_YEAR + rng.random(count) ** 0.7 * 35
     sizes = np.bincount(paper, minlength=len(labs))
     mean = np.bincount(paper, time, len(labs)) / np.maximum(sizes, 1)
@@ -179,7 +182,7 @@ def _shuffled(
     year: Ints,
     community: Ints,
 ) -> Papers:
-    """Number the papers at random, without those that lost their authors, and shuffle the authors on them."""
+    """Number the papers at random, drop those without authors, and shuffle the authors of each."""
     sizes = np.bincount(paper, minlength=len(labs))
     kept = rng.permutation(np.flatnonzero(sizes))
     number = np.empty(len(labs), dtype=np.int64)

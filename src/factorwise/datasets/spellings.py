@@ -1,9 +1,9 @@
-"""How an author's name is written: the common way, and other ways used for some of his mentions.
+"""Spellings of an author's name: the usual one, and variants for some of the mentions.
 
-A variant differs from the common way in one of eight respects; how often each, was measured among the
-variants of real authors. These shares leave a rest, for which we took the style of lists of references, with
-an initial and the last name first. Variants are of a kind only if they can be: a nickname needs a name that
-has one.
+A variant differs from the usual spelling in one of eight ways, whose frequencies were measured among variants
+of real authors. These frequencies leave a rest, which we assigned to the style of reference lists, with an
+initial and the last name first. A variant has only a kind that is possible: a nickname needs a name that has
+one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from factorwise.datasets.nicknames import NICKNAMES
 from factorwise.datasets.texts import folded, joined, replaced, without_accents
 from factorwise.types import Bools, Ints
 
-#: Kinds of variants, those that fewest authors can have first, and their shares among the variants.
+# : Kinds of variants, those possible for the fewest authors first, and their shares among the variants.
 KINDS = {
     "nickname": 0.05,
     "punctuation": 0.10,
@@ -33,7 +33,7 @@ KINDS = {
     "last name changed": 0.19,
     "initial and order": 0.065,
 }
-_VARIANTS = 0.31  # expected number of them for each e-fold of mentions
+_VARIANTS = 0.31  # expected number of variants for each e-fold of mentions
 _MOST = 8
 _HYPHENATED = 0.3  # of given names of two syllables
 _FULL_MIDDLE = 0.15  # of middle names
@@ -67,14 +67,14 @@ _RESPELLINGS = (
 
 
 class Spellings(NamedTuple):
-    """Everything that is written: first the common spelling of every author, then the variants.
+    """All spellings: first the usual one of every author, then the variants.
 
     author, kind
-        Of each spelling; the kind is the place in `KINDS`, -1 for the common one.
+        Author and kind of each spelling; the kind is the position in `KINDS`, -1 for the usual spelling.
     name
-        As written.
+        The name as written.
     last, initial
-        Last name, and first letter of the first name, in small letters without accents.
+        Last name, and first letter of the first name, in lower case without accents.
     """
 
     author: Ints
@@ -99,15 +99,15 @@ class _Parts(NamedTuple):
 def write_names(
     rng: np.random.Generator, table: NameTable, names: Names, laws: Laws, careers: Ints
 ) -> Spellings:
-    """Write the common name of every author and draw its variants."""
+    """Write the usual name of every author and draw its variants."""
     common = _common(rng, table, names)
     author, able = _variants(rng, table, names, common, careers)
     kind = _kinds(rng, able)
     order = np.argsort(kind, kind="stable")
     author, kind = author[order], kind[order]
     parts, texts = [common], [_plain(common)]
-    for place, name in enumerate(KINDS):
-        rows = author[kind == place]
+    for kind_number, name in enumerate(KINDS):
+        rows = author[kind == kind_number]
         changed = _CHANGES[name](rng, table, names.take(rows), common.take(rows), laws)
         parts.append(changed)
         texts.append(_reversed(changed) if name in _REVERSED else _plain(changed))
@@ -133,7 +133,7 @@ def use_spellings(rng: np.random.Generator, spellings: Spellings, careers: Ints)
     begin = np.where(lasting, 1, 0) + (rng.random(len(variants)) * (length - lasting)).astype(np.int64)
     stretch = 1 + (rng.random(len(variants)) ** 2 * _LONGEST * length).astype(np.int64)
     count = np.where(lasting, length - begin, np.minimum(stretch, length - begin))
-    # the later of two variants at the same place counts; lasting ones, painted first, stay beneath
+    # the later of two variants at the same position counts; lasting ones are written first
     order = np.argsort(~lasting, kind="stable")
     variants, begin, count = variants[order], begin[order], count[order]
     first = (np.cumsum(careers) - careers)[spellings.author[variants]] + begin
@@ -143,7 +143,7 @@ def use_spellings(rng: np.random.Generator, spellings: Spellings, careers: Ints)
 
 
 def _common(rng: np.random.Generator, table: NameTable, names: Names) -> _Parts:
-    """Names as their authors commonly write them."""
+    """Return names in the usual spelling of their authors."""
     first = table.given.take(pa.array(names.given))
     apart = _syllables_apart(table).take(pa.array(names.given))
     hyphenated = pc.and_(pa.array(rng.random(len(names.given)) < _HYPHENATED), apart.is_valid())
@@ -158,47 +158,47 @@ def _common(rng: np.random.Generator, table: NameTable, names: Names) -> _Parts:
 
 
 def _syllables_apart(table: NameTable) -> pa.StringArray:
-    """Given names of two syllables with a hyphen between them; missing for all others."""
+    """Return given names of two syllables with a hyphen between them; missing for all others."""
     apart: list[str | None] = []
     for lists in table.lists:
         if not lists.culture.syllabic:
             apart += [None] * len(lists.given)
             continue
         syllables = re.compile(lists.culture.syllable, re.IGNORECASE)
-        for found in map(syllables.fullmatch, lists.given):
-            apart.append(None if found is None else f"{found[1]}-{found[2].capitalize()}")
+        for match in map(syllables.fullmatch, lists.given):
+            apart.append(None if match is None else f"{match[1]}-{match[2].capitalize()}")
     return pa.array(apart, pa.string())
 
 
 def _variants(
     rng: np.random.Generator, table: NameTable, names: Names, common: _Parts, careers: Ints
 ) -> tuple[Ints, dict[str, Bools]]:
-    """Author of each variant, and which kinds it could be."""
+    """Return the author of each variant, and which kinds it could have."""
     expected = _VARIANTS * np.log(careers)
     count = np.minimum(rng.poisson(expected), np.minimum(careers - 1, _MOST))
     author = np.repeat(np.arange(len(careers)), count)
     customary = np.array([lists.culture.middle > 0 for lists in table.lists])
     parts = common.take(author)
-    marks = joined(parts.first, parts.middle, parts.last)
+    full_names = joined(parts.first, parts.middle, parts.last)
     return author, {
         "nickname": np.asarray(pc.is_in(parts.first, pa.array(list(NICKNAMES)))),
-        "punctuation": np.asarray(pc.match_substring_regex(marks, r"[.'\x{2019}-]")),
+        "punctuation": np.asarray(pc.match_substring_regex(full_names, r"[.'\x{2019}-]")),
         "middle name added or dropped": customary[names.culture[author]],
         "first name respelt": np.asarray(pc.match_substring_regex(parts.first, "[a-z]$")),
     }
 
 
 def _kinds(rng: np.random.Generator, able: dict[str, Bools]) -> Ints:
-    """Kind of each variant: every kind gets its share, of those that can be of it."""
+    """Return the kind of each variant: every kind gets its share of the variants for which it is possible."""
     total = len(next(iter(able.values())))
     kind = np.full(total, -1)
-    for place, (name, share) in enumerate(KINDS.items()):
+    for number, (name, share) in enumerate(KINDS.items()):
         possible = kind < 0
         if name in able:
             possible &= able[name]
         candidates = rng.permutation(np.flatnonzero(possible))
-        kind[candidates[: round(share * total)]] = place
-    rest = np.flatnonzero(kind < 0)  # what rounding left over, or no kind could take
+        kind[candidates[: round(share * total)]] = number
+    rest = np.flatnonzero(kind < 0)  # a remainder from rounding, or no kind was possible
     kind[rest] = list(KINDS).index("last name changed")
     return kind
 
@@ -212,21 +212,23 @@ def _nickname(rng: np.random.Generator, table: NameTable, names: Names, parts: _
 def _punctuation(
     rng: np.random.Generator, table: NameTable, names: Names, parts: _Parts, laws: Laws
 ) -> _Parts:
-    """Without the marks, or with a space for a hyphen."""
+    """Write a name without punctuation, or with a space for a hyphen."""
     apart = pa.array(rng.random(len(parts.first)) < 0.5)
     spaced, tight = (
         _Parts(*(replaced(replaced(part, "-", blank), r"[.'\x{2019}]", "") for part in parts))
         for blank in (" ", "")
     )
-    return _Parts(*(pc.if_else(apart, one, other) for one, other in zip(spaced, tight, strict=True)))
+    return _Parts(
+        *(pc.if_else(apart, loose, tight_part) for loose, tight_part in zip(spaced, tight, strict=True))
+    )
 
 
 def _middle(rng: np.random.Generator, table: NameTable, names: Names, parts: _Parts, laws: Laws) -> _Parts:
-    """Drop the middle name; where there is none, add the initial that somebody else of the culture has."""
-    others = rng.permutation(len(names.given))
+    """Drop the middle name; without one, add the initial of somebody else's of the culture."""
+    permuted = rng.permutation(len(names.given))
     by_culture = np.argsort(names.culture, kind="stable")
-    shuffled = others[np.argsort(names.culture[others], kind="stable")]
-    donor = np.empty(len(others), dtype=np.int64)
+    shuffled = permuted[np.argsort(names.culture[permuted], kind="stable")]
+    donor = np.empty(len(permuted), dtype=np.int64)
     donor[by_culture] = shuffled
     added = joined(pc.utf8_slice_codeunits(table.given.take(pa.array(names.given[donor])), 0, 1), ".", by="")
     return parts._replace(middle=pc.if_else(parts.middle.is_null(), added, None))
@@ -246,7 +248,7 @@ def _initial(rng: np.random.Generator, table: NameTable, names: Names, parts: _P
 
 
 def _case(rng: np.random.Generator, table: NameTable, names: Names, parts: _Parts, laws: Laws) -> _Parts:
-    """Without accents; where there are none, the last name in capitals."""
+    """Write a name without accents; if there are none, with the last name in capitals."""
     plain = _Parts(*(without_accents(part) for part in parts))
     same = pc.and_(pc.equal(plain.first, parts.first), pc.equal(plain.last, parts.last))
     return plain._replace(last=pc.if_else(same, pc.utf8_upper(plain.last), plain.last))
@@ -257,9 +259,9 @@ def _unchanged(rng: np.random.Generator, table: NameTable, names: Names, parts: 
 
 
 def _married(rng: np.random.Generator, table: NameTable, names: Names, parts: _Parts, laws: Laws) -> _Parts:
-    other = table.family.take(pa.array(draw_families(rng, table, names.culture, laws)))
+    new_family = table.family.take(pa.array(draw_families(rng, table, names.culture, laws)))
     double = pa.array(rng.random(len(names.given)) < _DOUBLE)
-    return parts._replace(last=pc.if_else(double, joined(parts.last, other, by="-"), other))
+    return parts._replace(last=pc.if_else(double, joined(parts.last, new_family, by="-"), new_family))
 
 
 _Change = Callable[[np.random.Generator, NameTable, Names, _Parts, Laws], _Parts]

@@ -1,10 +1,10 @@
-"""What generated mentions look like in numbers, and what they should look like.
+"""Statistics of generated mentions, and the ranges in which they should be.
 
-Ranges were measured on real bibliographies, or are a measured number with a margin of ours: a fifth for the
-kinds of variants, a tenth for authors per paper, 0.05 for co-authors; those of the largest last name and
-initial are ours. The generator was tuned until it met them. They bind where there are enough mentions: of a
-thousand mentions, chance decides. With another cut-off of careers than the one that fits real ones, those
-of careers are what its law says, to a tenth of it, and the others do not bind.
+Ranges were measured on real bibliographies, or are a measured number with our margin: a fifth for the kinds
+of variants, a tenth for authors per paper, 0.05 for co-authors. The range of the largest last name and
+initial is ours. The generator was tuned until it met them. They apply if there are enough mentions, because a
+thousand mentions depend on chance. With another cut-off of careers than the one of real bibliographies,
+statistics of careers must be within a tenth of their distribution, and the others do not apply.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from factorwise.datasets.spellings import KINDS, Spellings
 from factorwise.datasets.texts import joined
 from factorwise.types import Bools, Ints
 
-ENOUGH = 100_000  # mentions from which on the ranges are to be met; chance decides below
-_LARGEST_KEY = ((1_000_000, 100, 999), (0, 10, 400))  # persons, from so many mentions on
-_SLACK = 0.1  # of what another law says
-_SAMPLE = 100_000  # authors whose papers are looked through
+ENOUGH = 100_000  # mentions from which on the ranges apply; fewer depend on chance
+_LARGEST_KEY = ((1_000_000, 100, 999), (0, 10, 400))  # persons, from this many mentions on
+_SLACK = 0.1  # margin for statistics of another distribution
+_SAMPLE = 100_000  # authors whose papers are examined
 _REPEATED = 3  # mentions of authors who could be found by their co-authors
 _SPELT = 5  # mentions of authors whose spellings are counted
 
@@ -32,9 +32,9 @@ class Statistic(NamedTuple):
     """A number, and the range it should be in.
 
     value
-        NaN where there was nothing to count.
+        NaN if there was nothing to count.
     binding
-        Whether data with the number out of its range are to be refused.
+        Whether data are refused if the number is out of its range.
     """
 
     name: str
@@ -58,7 +58,7 @@ def measure(
     law: CareerLaw,
     scale: float,
 ) -> tuple[Statistic, ...]:
-    """Measure everything that has a target.
+    """Measure all statistics that have a range.
 
     used
         Spelling of each mention.
@@ -67,7 +67,7 @@ def measure(
     """
     enough = len(used) >= ENOUGH
     about_careers = _careers(careers, law, scale)
-    others = [
+    neighbors = [
         Statistic("authors per paper", float(papers.sizes.mean()), 2.7, 3.3),
         *_names(spellings, used),
         *_variants(careers, spellings, used),
@@ -75,8 +75,8 @@ def measure(
         Statistic("two mentions share the venue", _venues(careers, papers.author, venue), 0.1, 0.3),
     ]
     return (
-        *(one._replace(binding=enough) for one in about_careers),
-        *(one._replace(binding=enough and scale == SCALE) for one in others),
+        *(statistic._replace(binding=enough) for statistic in about_careers),
+        *(statistic._replace(binding=enough and scale == SCALE) for statistic in neighbors),
     )
 
 
@@ -90,13 +90,13 @@ def _careers(careers: Ints, law: CareerLaw, scale: float) -> list[Statistic]:
     return [
         Statistic(name, value, low, high)
         if scale == SCALE
-        else Statistic(name, value, said * (1 - _SLACK), said * (1 + _SLACK))
-        for name, (value, said, low, high) in values.items()
+        else Statistic(name, value, target * (1 - _SLACK), target * (1 + _SLACK))
+        for name, (value, target, low, high) in values.items()
     ]
 
 
 def _names(spellings: Spellings, used: Ints) -> list[Statistic]:
-    """How often names are shared between authors, as written."""
+    """Measure how often authors share names, as written."""
     written = np.flatnonzero(np.bincount(used, minlength=len(spellings.author)))
     who = spellings.author[written]
     rows = pa.array(written)
@@ -112,7 +112,7 @@ def _names(spellings: Spellings, used: Ints) -> list[Statistic]:
 
 
 def _persons(keys: pa.StringArray, who: Ints) -> Ints:
-    """Of each key, how many persons have it."""
+    """Return for each key the number of persons who have it."""
     code = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
     pairs = np.unique(code * (who.max() + 1) + who)
     persons: Ints = np.bincount(pairs // (who.max() + 1))[code]
@@ -131,37 +131,37 @@ def _variants(careers: Ints, spellings: Spellings, used: Ints) -> list[Statistic
     return [
         Statistic("authors of five or more with several spellings", several, 0.4, 0.6),
         *(
-            Statistic(f"variants: {name}", float(kinds[place]), 0.8 * share, 1.2 * share)
-            for place, (name, share) in enumerate(KINDS.items())
+            Statistic(f"variants: {name}", float(kinds[number]), 0.8 * share, 1.2 * share)
+            for number, (name, share) in enumerate(KINDS.items())
         ),
     ]
 
 
 def _coauthors(careers: Ints, papers: Papers) -> float:
-    """Share of mentions with a co-author whom their author has on another paper, too.
+    """Return the share of mentions with a co-author whom their author has on another paper, too.
 
-    Of authors with three or more mentions; the papers of a sample of them are looked through.
+    Only authors with three or more mentions count, and the papers of a sample of them are examined.
     """
     able = np.flatnonzero(careers >= _REPEATED)
     chosen = np.zeros(len(careers), dtype=np.bool_)
     chosen[able[:: max(1, len(able) // _SAMPLE)]] = True
     mentions = np.flatnonzero(chosen[papers.author])
-    others, counts = papers.others(mentions)
+    neighbors, counts = papers.others(mentions)
     mention = np.repeat(np.arange(len(mentions)), counts)
-    pair = papers.author[mentions][mention] * len(careers) + papers.author[others]
+    pair = papers.author[mentions][mention] * len(careers) + papers.author[neighbors]
     again = _repeated(pair)
     shared = np.bincount(mention[again], minlength=len(mentions)) > 0
     return float(shared.mean()) if len(shared) else float("nan")
 
 
 def _repeated(key: Ints) -> Bools:
-    _, place, count = np.unique(key, return_inverse=True, return_counts=True)
-    repeated: Bools = count[place] > 1
+    _, group, count = np.unique(key, return_inverse=True, return_counts=True)
+    repeated: Bools = count[group] > 1
     return repeated
 
 
 def _venues(careers: Ints, author: Ints, venue: Ints) -> float:
-    """Chance that a mention and another one of the same author, both drawn at random, share the venue."""
+    """Return the probability that two random mentions of one author share the venue."""
     pair = author * (venue.max() + 1) + venue
     distinct, count = np.unique(pair, return_counts=True)
     length = careers[distinct // (venue.max() + 1)]

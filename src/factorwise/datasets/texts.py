@@ -1,4 +1,4 @@
-"""Columns of text, changed as a whole."""
+"""Operations on columns of text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 
 def folded(texts: pa.StringArray) -> pa.StringArray:
-    """Return texts in small letters without accents, so that spellings of a name compare equal."""
+    """Return texts in lower case without accents, so that spellings of a name compare equal."""
     coded = texts.dictionary_encode()
     return pc.utf8_lower(without_accents(coded.dictionary)).take(coded.indices)
 
@@ -31,10 +31,10 @@ def without_accents(texts: pa.StringArray) -> pa.StringArray:
 
 
 def replaced(texts: Any, pattern: str, replacement: str, times: int | None = None) -> Any:
-    """Return texts in which a regular expression is replaced."""
+    """Return texts in which matches of a regular expression are replaced."""
     return pc.replace_substring_regex(texts, pattern, replacement, max_replacements=times)
 
 
 def joined(*parts: Any, by: str = " ") -> Any:
-    """Join columns row by row; what is missing is left out."""
+    """Join columns row by row; missing values are left out."""
     return pc.binary_join_element_wise(*parts, by, null_handling="skip")

@@ -1,4 +1,4 @@
-"""Where papers appear and what their titles say: venues and words of communities and labs."""
+"""Venues and titles of papers, from the venues and words of communities and labs."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ _FORMS = (
     "Advances in {} {}",
 )
 _VENUES = 12  # of a community
-_GENERAL = 40  # venues for everybody
+_GENERAL = 40  # venues of all communities
 _TO_GENERAL = 0.15  # of papers
 _VENUE_EXPONENT = 1.3
-_WORDS = 41  # of a community; a prime, so that every stride goes round
-_LAB_WORDS = 11  # of these a lab has its own; a prime
-_PLAIN = 0.6  # of these are words without a prefix
+_WORDS = 41  # of a community; a prime, so that every stride visits all words
+_LAB_WORDS = 11  # words of each lab; a prime
+_PLAIN = 0.6  # share of words without a prefix
 _TITLE = (3, 9)  # words: fewest and most
-_SOURCES = np.cumsum([0.4, 0.2, 0.3])  # of words: the lab, the community, everybody; the rest is any word
+_SOURCES = np.cumsum([0.4, 0.2, 0.3])  # of words: the lab, the community, all; the rest is any word
 
 
 class Topics(NamedTuple):
-    """Of each paper: number of its venue, and its title. With the names of the venues."""
+    """The venue and the title of each paper, and the names of the venues."""
 
     venue: Ints
     venues: pa.StringArray
@@ -84,7 +84,7 @@ def draw_topics(rng: np.random.Generator, papers: Papers) -> Topics:
 
 
 def _venues(rng: np.random.Generator, papers: Papers, communities: int) -> Ints:
-    """Venues of a community are of unequal fame, and every lab has its favorites."""
+    """Draw venues; those of a community differ in popularity, and every lab has its favorites."""
     count = len(papers.lab)
     law = np.arange(1, _VENUES + 1) ** -_VENUE_EXPONENT
     rank = np.searchsorted(np.cumsum(law / law.sum()), rng.random(count), side="right") % _VENUES
@@ -95,13 +95,13 @@ def _venues(rng: np.random.Generator, papers: Papers, communities: int) -> Ints:
 
 
 def _venue_names(count: int) -> pa.StringArray:
-    """Names that differ from one another, until all are used up."""
+    """Return names that differ from one another, until all are used up."""
     stems = _STEMS.split()
     names = []
     for number in range(count):
         turn, form = divmod(number, len(_FORMS))
         ring, topic = divmod(turn, len(stems))
-        # neighbors in number share no word: the strides are coprime to the number of words
+        # neighboring numbers share no word, because the strides are coprime to the number of words
         first = stems[topic * 89 % len(stems)].capitalize()
         second = stems[(topic * 37 + ring * 11 + 5) % len(stems)].capitalize()
         suffix = f" {_roman(ring // len(stems))}" if ring >= len(stems) else ""
@@ -124,12 +124,12 @@ def _titles(rng: np.random.Generator, papers: Papers, communities: int) -> pa.St
     count = len(papers.lab)
     length = rng.integers(_TITLE[0], _TITLE[1] + 1, count)
     paper = np.repeat(np.arange(count), length)
-    place = np.arange(len(paper)) - np.repeat(np.cumsum(length) - length, length)
-    # words of a title go round the list of the lab or community in a stride, so that none comes twice
+    position = np.arange(len(paper)) - np.repeat(np.cumsum(length) - length, length)
+    # words of a title follow the list of the lab or community in a stride, so that none is repeated
     begin, stride = _ends(rng, count)
     lab = papers.lab[paper]
     favorite = rng.integers(0, _WORDS, len(papers.community))[lab]
-    step = begin[paper] + place * stride[paper]
+    step = begin[paper] + position * stride[paper]
     number = rng.random(len(paper))
     source = np.searchsorted(_SOURCES, number, side="right")
     code = np.where(
@@ -144,6 +144,6 @@ def _titles(rng: np.random.Generator, papers: Papers, communities: int) -> pa.St
 
 
 def _ends(rng: np.random.Generator, count: int) -> tuple[Ints, Ints]:
-    """Where a title begins in the list of words, and its stride."""
+    """Return where a title begins in the list of words, and its stride."""
     begin: Floats = rng.random(count) ** 2 * _WORDS
     return begin.astype(np.int64), rng.integers(1, _LAB_WORDS, count)

@@ -1,10 +1,10 @@
 """The same sampler over shards of entities, in threads or on a Ray cluster.
 
-Items lie in K shards, an entity wholly in one of them. In a round each shard runs the compiled sampler on its
-own entities, under the part of the model for its items; then entities move to where those are that share
-candidates with them. The model may be any over clusterings whose factors lie within clusters. What a shard
-does is a function of its rows, the model and (seed, round, shard) alone, so the result does not depend on
-where or how often it was computed: that is what makes recovery from lost machines correct.
+Items lie in K shards, each entity entirely in one of them. In a round each shard runs the compiled sampler on
+its own entities, under the part of the model for its items; then entities move to shards with entities that
+share candidates with them. Any model over clusterings whose factors lie within clusters can be used. The
+result of a shard is a function only of its rows, the model and (seed, round, shard), so it does not depend on
+where or how often it was computed. This makes recovery from lost machines correct.
 """
 
 from factorwise.distributed.executors import Executor, LocalExecutor

@@ -1,4 +1,4 @@
-"""Who runs the shards: a protocol, and the executor that does it in threads of this process."""
+"""Executors, which run the shards: a protocol, and the executor for threads of this process."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from factorwise.io.checkpoints import restoring
 from factorwise.io.shard_files import PartFile, ShardStore
 from factorwise.kernels.compile.threads import thread_count
 
-AHEAD = 2  # calls that are prepared for each one that runs
+AHEAD = 2  # calls that are prepared for each running one
 Step = Callable[[Sequence[ShardRows], ShardStep, ShardModel], tuple[list[ShardRows], ShardReport]]
 
 
 class Executor(Protocol):
-    """What runs functions of shards. Between calls it holds the shards; who drives it holds none.
+    """Runs functions of shards, and holds the shards between calls.
 
-    Functions are pure, and may be run again elsewhere if a machine is lost.
+    Functions are pure, so they may be run again elsewhere if a machine is lost.
     """
 
     def load(self, shards: Sequence[ShardRows]) -> None:
@@ -30,32 +30,32 @@ class Executor(Protocol):
         ...
 
     def step(self, steps: Sequence[ShardStep], model: Any, function: Step = step_shard) -> list[ShardReport]:
-        """Run every shard for a round, and send what comes out where it belongs.
+        """Run every shard for a round, and send each part of the result to its shard.
 
         model
-            What `share` returned for the `ShardModel`.
+            The result of `share` for the `ShardModel`.
         """
         ...
 
     def stream(
         self, function: Callable[..., Any], items: Iterable[tuple[Any, ...]]
     ) -> Iterator[tuple[int, Any]]:
-        """Call a function with each tuple of arguments; yield the place of each and its answer, as they come.
+        """Call a function with each tuple of arguments; yield positions and results in order of completion.
 
-        Items are taken a few ahead of the answers, so they need not all be there at one time.
+        Items are taken a few ahead of the results, so they need not all exist at one time.
         """
         ...
 
     def map(self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a function with each tuple of arguments; answers are in the order of the items."""
+        """Call a function with each tuple of arguments; results are in the order of the items."""
         ...
 
     def share(self, value: Any) -> Any:
-        """Bring a value to where functions run, once; return what to hand them for it."""
+        """Send a value once to where functions run; return what to pass to them for it."""
         ...
 
     def checkpoint(self, store: ShardStore) -> list[PartFile]:
-        """Write the rows of each shard to a file; later losses are made good from there."""
+        """Write the rows of each shard to a file; later losses are recovered from there."""
         ...
 
     def restore(self, store: ShardStore, files: Sequence[PartFile]) -> None:
@@ -68,10 +68,10 @@ class Executor(Protocol):
 
 
 class LocalExecutor:
-    """Threads of this process; the compiled sampler runs without the interpreter's lock.
+    """Threads of this process; the compiled sampler runs without the global interpreter lock.
 
     threads
-        How many; None for all processors. The result does not depend on it.
+        Number of threads; None for all processors. The result does not depend on it.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -83,7 +83,7 @@ class LocalExecutor:
         self._inbox = [[rows] for rows in shards]
 
     def step(self, steps: Sequence[ShardStep], model: Any, function: Step = step_shard) -> list[ShardReport]:
-        """Run every shard for a round, and send what comes out where it belongs."""
+        """Run every shard for a round, and send each part of the result to its shard."""
         work = [(parts, step, model) for parts, step in zip(self._inbox, steps, strict=True)]
         done = self.map(function, work)
         self._inbox = [[sent[shard] for sent, _ in done] for shard in range(len(steps))]
@@ -92,17 +92,20 @@ class LocalExecutor:
     def stream(
         self, function: Callable[..., Any], items: Iterable[tuple[Any, ...]]
     ) -> Iterator[tuple[int, Any]]:
-        """Call a function with each tuple of arguments; yield places and answers, as they come."""
+        """Call a function with each tuple of arguments.
+
+        Yield positions and results in order of completion.
+        """
         if self.threads == 1:
-            yield from ((place, function(*each)) for place, each in enumerate(items))
+            yield from ((position, function(*each)) for position, each in enumerate(items))
             return
         with ThreadPoolExecutor(self.threads) as pool:
             waiting = enumerate(items)
             running: dict[Future[Any], int] = {}
             try:
                 while True:
-                    for place, each in islice(waiting, AHEAD * self.threads - len(running)):
-                        running[pool.submit(function, *each)] = place
+                    for position, each in islice(waiting, AHEAD * self.threads - len(running)):
+                        running[pool.submit(function, *each)] = position
                     if not running:
                         return
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -112,13 +115,13 @@ class LocalExecutor:
                     future.cancel()
 
     def map(self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a function with each tuple of arguments; answers are in the order of the items."""
+        """Call a function with each tuple of arguments; results are in the order of the items."""
         if len(items) < 2:
             return [function(*each) for each in items]
         return in_order(self.stream(function, items))
 
     def share(self, value: Any) -> Any:
-        """Return the value: functions run where it is."""
+        """Return the value itself, because functions run in this process."""
         return value
 
     def checkpoint(self, store: ShardStore) -> list[PartFile]:
@@ -136,18 +139,18 @@ class LocalExecutor:
 
 
 def in_order(answers: Iterable[tuple[int, Any]]) -> list[Any]:
-    """Return answers by their places."""
+    """Return results in the order of their positions."""
     return [answer for _, answer in sorted(answers, key=itemgetter(0))]
 
 
 def write_shard(store: ShardStore, shard: int, parts: Sequence[ShardRows]) -> PartFile:
-    """Write one shard; every attempt has a file of its own."""
+    """Write one shard; every attempt writes its own file."""
     rows = ShardRows.joined(parts)
     return store.write(shard, rows._asdict(), rows.checksum)
 
 
 def read_shard(store: ShardStore, file: PartFile) -> ShardRows:
-    """Read one shard, and see that it is what was written."""
+    """Read one shard, and check that it is what was written."""
     columns = store.read(file)
     with restoring(store.address):
         rows = ShardRows.checked(columns)

@@ -18,13 +18,13 @@ class SummedObjective:
     """The sum of an objective over shards, for any optimizer that takes a value and a gradient.
 
     executor
-        Where the shards are evaluated.
+        The executor that evaluates the shards.
     parts
-        The data of each shard; they are brought to the executor once.
+        The data of each shard, which are sent to the executor once.
     objective
         A function of a part's data and the weights that returns a value and a gradient.
 
-    Parts are added up in their order, so the sum does not depend on the executor.
+    Parts are added in their order, so the sum does not depend on the executor.
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class SummedObjective:
 
     def __call__(self, weights: Vector) -> tuple[float, Vector]:
         """Return the value and the gradient."""
-        given = self._executor.share(np.asarray(weights, np.float64))
-        found = self._executor.map(self._objective, [(part, given) for part in self._parts])
+        shared = self._executor.share(np.asarray(weights, np.float64))
+        results = self._executor.map(self._objective, [(part, shared) for part in self._parts])
         value, gradient = 0.0, np.zeros(len(weights))
-        for own_value, own_gradient in found:
+        for own_value, own_gradient in results:
             value += own_value
             gradient += own_gradient
         return value, gradient

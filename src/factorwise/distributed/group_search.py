@@ -1,8 +1,8 @@
-"""A search over groups of components: a group is a task, and nothing is moved between groups.
+"""Search over groups of components: each group is a task, and nothing moves between groups.
 
-What is found for a group is a function of its rows, the search and the seed alone, so it is the same in one
-thread, in several, and on a cluster, and may be computed again where a machine was lost. A checkpoint has the
-answers of the groups that are done; a run that is taken up searches the others.
+The result for a group is a function only of its rows, the search and the seed, so it is the same in one
+thread, in several, and on a cluster, and may be computed again if a machine was lost. A checkpoint has the
+results of the finished groups; a resumed run searches the others.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from factorwise.validation import as_ints, as_number, as_text, as_whole, check_r
 
 
 class GroupAnswer(NamedTuple):
-    """What a task tells of a group.
+    """The result of a task for a group.
 
     labels : int32[items]
-        The place of the first member of each item's cluster.
+        The position of the first member of each item's cluster.
     found
         How the search ended.
     checksum
-        Of the items that were searched.
+        Checksum of the items that were searched.
     cpu_seconds
-        What it took.
+        CPU time that it took.
     """
 
     labels: Int32s
@@ -69,13 +69,12 @@ def search_groups(
     """Return the cluster of each item, named by its smallest member, and how the search ended.
 
     keeping
-        Where checkpoints go, and how often; a run that stopped goes on from the last one.
+        Where checkpoints go, and how often; a stopped run resumes from the last one.
     watch
-        Called after each group: its "round" is how many are done.
+        Called after each group: its "round" is the number of finished groups.
 
-    After the time that the search may take no further group begins; after an interrupt as well. Items of
-    groups that were not searched stay by themselves. Raises `LostItemsError` if a task answers for other
-    items than it was given.
+    After the time limit of the search or an interrupt, no further group starts. Items of groups that were not
+    searched stay by themselves. Raises `LostItemsError` if a task returns other items than it was given.
     """
     run = _Run(groups, search, watch)
     if keeping is not None:
@@ -85,7 +84,7 @@ def search_groups(
     try:
         for place, answer in executor.stream(answer_group, run.tasks(pending, settings)):
             run.add(pending[place], answer)
-            if answer.found.reason == "interrupted":  # the search of a group ends by itself then
+            if answer.found.reason == "interrupted":  # the search of a group then ends by itself
                 break
             if keeping is not None and run.is_due(keeping):
                 run.keep(keeping)
@@ -98,7 +97,7 @@ def search_groups(
 
 @dataclass(eq=False)
 class _Run:
-    """The groups that are done, and how each of them ended; with their scores and clusters added up."""
+    """The finished groups and how each of them ended, with the sums of their scores and clusters."""
 
     groups: ComponentGroups
     search: LinkSearch
@@ -118,7 +117,7 @@ class _Run:
     def tasks(
         self, pending: list[int], settings: tuple[LinkWeights, LinkSearch, int]
     ) -> Iterator[tuple[ComponentGroup, LinkWeights, LinkSearch, int]]:
-        """Yield what a task is given for each group, as long as there is time."""
+        """Yield the arguments of the task for each group, as long as there is time."""
         weights, search, seed = settings
         limit = search.seconds
         for number in pending:
@@ -131,14 +130,14 @@ class _Run:
             yield self.groups.take(number), weights, search, seed
 
     def add(self, number: int, answer: GroupAnswer) -> None:
-        """Take the answer of a group."""
+        """Add the result of a group."""
         items = self.groups.items(number)
         expected = Checksum.of(items)
         if answer.checksum != expected or len(answer.labels) != len(items):
             raise LostItemsError(
                 f"a task was given {expected.items:,} items with checksum {expected.hashes:016x}, and"
-                f" answered for {answer.checksum.items:,} with {answer.checksum.hashes:016x}: some were lost"
-                " or doubled. Nothing was written; go on from the last checkpoint."
+                f" answered for {answer.checksum.items:,} with {answer.checksum.hashes:016x}: some were"
+                " lost or duplicated. Nothing was written: resume from the last checkpoint."
             )
         self._take(number, answer.labels, answer.found)
         if self.watch is not None and answer.found.reason != "interrupted":
@@ -152,7 +151,7 @@ class _Run:
         self.clusters += _count(labels)
 
     def found(self) -> Found:
-        """Return how the whole search ended, as far as it went."""
+        """Return how the whole search ended, as far as it got."""
         reasons = [end.reason for end in self.ends.values()]
         rest = ("interrupted", "time", "rounds")
         reason = self.reason or next((name for name in rest if name in reasons), "settled")
@@ -162,12 +161,12 @@ class _Run:
         return Found(max((end.rounds for end in self.ends.values()), default=0), reason, score)
 
     def is_due(self, keeping: ShardKeeping) -> bool:
-        """Whether a checkpoint is to be written after the last group."""
+        """Whether a checkpoint is due after the last group."""
         due = time.monotonic() - self.kept >= keeping.seconds
         return due and len(self.labels) % keeping.every == 0
 
     def keep(self, keeping: ShardKeeping) -> None:
-        """Write the answers that are new, and then a manifest by which they count."""
+        """Write the new results, and then a manifest that makes them valid."""
         self.kept = time.monotonic()
         done = [number for number in sorted(self.ends) if self.ends[number].reason in ("settled", "rounds")]
         if len(done) == len(self.files):
@@ -183,7 +182,7 @@ class _Run:
         keeping.store.commit(Manifest(keeping.fingerprint, state, files))
 
     def restore(self, keeping: ShardKeeping) -> None:
-        """Take the answers of the last checkpoint, if there is one."""
+        """Load the results of the last checkpoint, if there is one."""
         saved = keeping.store.latest(keeping.fingerprint)
         if saved is None:
             return
@@ -193,14 +192,16 @@ class _Run:
                 items = self.groups.items(number)
                 columns = keeping.store.read(file)
                 if not np.array_equal(columns["item"], items):
-                    raise DataFileError(f"{file.name}: has other items than the group. Begin anew.")
+                    raise DataFileError(
+                        f"{file.name}: has other items than the group. Start again without the checkpoint."
+                    )
                 labels = as_ints("entity", columns["entity"], size=len(items), dtype=np.int32)
                 check_range("entity", labels, len(items))
                 end = Found(as_whole("rounds", rounds), as_text("reason", reason), as_number("score", score))
                 self._take(number, labels, end)
                 self.files[number] = file
         if len(self.labels) != len(saved.files):
-            raise InvalidArgumentError("a group is there twice in the checkpoint. Remove it to begin anew.")
+            raise InvalidArgumentError("a group occurs twice in the checkpoint. Remove it to start again.")
 
 
 def _count(labels: Ints) -> int:

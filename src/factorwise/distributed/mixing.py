@@ -1,7 +1,7 @@
-"""Weights learned in shards and mixed: in a pass each shard walks from the same weights, then all average.
+"""Learn weights in shards, which in each pass start from the same weights, and average the results.
 
-A shard's walk is a function of its worlds, the weights and (seed, pass, shard), and averages are taken in the
-order of the shards: weights are the same wherever the shards were.
+A shard's walk is a function of its worlds, the weights and (seed, pass, shard), and averages are computed in
+the order of the shards, so the weights do not depend on where the shards ran.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class TrainingShard(NamedTuple):
     """What one shard learns from, and how.
 
     worlds
-        Over clusterings; each pass walks over all of them.
+        Training worlds over clusterings; each pass walks over all of them.
     learner, steps
-        How it learns, and how long each of its walks is. Shards count by their steps.
+        The learner, and the length of each of its walks. Shards are weighted by their steps.
     """
 
     worlds: Sequence[TrainingWorld]
@@ -40,11 +40,11 @@ class TrainingShard(NamedTuple):
 def split_items(graph: LinkGraph, truth: Ints, shards: int, seed: int = 0) -> list[Int64s]:
     """Cut linked items into shards, along the parts of their graph; return the items of each.
 
-    Items of an entity go to the same shard, and so do those of a part of the graph unless it is larger than a
-    shard should be: then its entities are spread. Shards without a known entity are left out.
+    Items of an entity go to the same shard, and so do those of a part of the graph, unless it is larger than
+    a shard should be: then its entities are spread. Shards without a known entity are left out.
 
     truth
-        The entity of each item, a number from 0 on; -1 where it is not known.
+        The entity of each item, a number from 0 on; -1 if it is unknown.
     """
     check_count("shards", shards)
     n = graph.n_items
@@ -70,7 +70,7 @@ def mix_weights(
     seed: int = 0,
     on_pass: Callable[[PassRecord], None] | None = None,
 ) -> Float64s:
-    """Return the mixed weights after all passes, from those given.
+    """Return the mixed weights after all passes, starting from the given ones.
 
     on_pass
         Called after each pass with the totals of the shards; its value is their mean.
@@ -82,7 +82,8 @@ def mix_weights(
     share = steps / steps.sum()
     for number in range(1, passes + 1):
         walked = executor.map(
-            walk_shard, [(shard, weights, number, seed, place) for place, shard in enumerate(shared)]
+            walk_shard,
+            [(shard, weights, number, seed, shard_number) for shard_number, shard in enumerate(shared)],
         )
         weights = np.sum([part * mean for part, (mean, _) in zip(share, walked, strict=True)], axis=0)
         if on_pass is not None:
@@ -101,7 +102,7 @@ class Mixer:
 def walk_shard(
     shard: TrainingShard, weights: Float64s, number: int, seed: int, place: int
 ) -> tuple[Float64s, PassRecord]:
-    """Walk over one shard's worlds once; return the mean of the weights on the way, and how it went."""
+    """Walk over one shard's worlds once; return the mean weights and a record of the walk."""
     own_seed = int(Stream(seed, 0x3157, number, place).state[0])
     learned = shard.learner.fit(
         shard.worlds, passes=1, steps=shard.steps, seed=own_seed, weights=weights, progress=False

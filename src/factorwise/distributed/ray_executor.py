@@ -1,8 +1,8 @@
-"""Shards on Ray: every run of a shard is a task, and what it sends on stays in the cluster.
+"""Shards on Ray: every run of a shard is a task, and its results stay in the cluster.
 
-Ray keeps how each result came about, and computes again what a lost machine held. That is correct because
-the functions are pure; the checksum of every round shows if one was not. A checkpoint cuts the chain of what
-would have to be computed again.
+Ray records how each result was computed, and recomputes what a lost machine held. That is correct because the
+functions are pure; the checksum of every round would reveal one that is not. A checkpoint limits how much
+would have to be recomputed.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ from factorwise.io.shard_files import PartFile, ShardStore
 from factorwise.kernels.compile.threads import thread_count
 
 LOCAL = "local"
-RETRIES = 10  # runs of a task whose worker or machine was lost, before giving up
-PATIENCE = 5.0  # seconds in which a cluster must answer; Ray would try for minutes, and end the process
+RETRIES = 10  # runs of a task after losses of its worker or machine, before giving up
+PATIENCE = 5.0  # seconds within which a cluster must answer; Ray would try for minutes, and end the process
 
 
 class RayExecutor:
-    """A Ray cluster that is there already, or one on this machine for as long as the executor lives.
+    """An existing Ray cluster, or one on this machine for the lifetime of the executor.
 
     address
-        Of a running cluster, ``host:port`` or ``ray://host:port``; ``"auto"`` for the one that this machine
-        belongs to; ``"local"`` to start one here, which other machines cannot reach, with a token of its own.
+        Address of a running cluster, ``host:port`` or ``ray://host:port``; ``"auto"`` for the one to which
+        this machine belongs; ``"local"`` to start one here, with its own token, which other machines cannot
+        reach.
     workers
-        Tasks that run at a time on a cluster that is started here; None for one on each processor.
+        Tasks that run at a time on a cluster that is started here; None for one per processor.
 
-    Use as a context, or call `close`: a cluster that was started here ends with it. In a process that is
-    connected already, that connection is used and stays open.
+    Use it as a context manager, or call `close`: a cluster that was started here ends with it. In a process
+    that is already connected, that connection is used and stays open.
     """
 
     def __init__(self, address: str, workers: int | None = None) -> None:
@@ -64,7 +65,7 @@ class RayExecutor:
         self.close()
 
     def close(self) -> None:
-        """Let go of the shards, and of the connection if it was made here."""
+        """Release the shards, and the connection if it was opened here."""
         self._inbox = []
         if self._own and self._ray.is_initialized():
             self._ray.shutdown()
@@ -74,51 +75,54 @@ class RayExecutor:
         self._inbox = [[self._ray.put(rows)] for rows in shards]
 
     def step(self, steps: Sequence[ShardStep], model: Any, function: Step = step_shard) -> list[ShardReport]:
-        """Run every shard for a round, and send what comes out where it belongs."""
+        """Run every shard for a round, and send each part of the result to its shard."""
         count = len(steps)
-        made = [
+        outputs = [
             self._stepping.options(num_returns=count + 1).remote(function, step, model, *parts)
             for step, parts in zip(steps, self._inbox, strict=True)
         ]
-        reports: list[ShardReport] = self._got([refs[count] for refs in made])
-        self._inbox = [[refs[shard] for refs in made] for shard in range(count)]
+        reports: list[ShardReport] = self._got([refs[count] for refs in outputs])
+        self._inbox = [[refs[shard] for refs in outputs] for shard in range(count)]
         return reports
 
     def stream(
         self, function: Callable[..., Any], items: Iterable[tuple[Any, ...]]
     ) -> Iterator[tuple[int, Any]]:
-        """Call a function with each tuple of arguments; yield places and answers, as they come."""
+        """Call a function with each tuple of arguments.
+
+        Yield positions and results in order of completion.
+        """
         at_once = AHEAD * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         waiting = enumerate(items)
         running: dict[Any, int] = {}
         try:
             while True:
-                for place, each in islice(waiting, max(0, at_once - len(running))):
-                    running[self._calling.remote(function, *each)] = place
+                for position, each in islice(waiting, max(0, at_once - len(running))):
+                    running[self._calling.remote(function, *each)] = position
                 if not running:
                     return
                 done, _ = self._ray.wait(list(running), fetch_local=False)
                 for reference in done:
                     yield running.pop(reference), self._got(reference)
         finally:
-            if self._ray.is_initialized():  # else they ended with the cluster
+            if self._ray.is_initialized():  # otherwise they ended with the cluster
                 for reference in running:
                     self._ray.cancel(reference)
 
     def map(self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a function with each tuple of arguments; answers are in the order of the items."""
+        """Call a function with each tuple of arguments; results are in the order of the items."""
         return in_order(self.stream(function, items))
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function in a task; what it prints is printed here, and an interrupt here reaches it there.
+        """Call a function in a task; its output is printed here, and an interrupt here reaches it.
 
-        It may use the cluster itself: an executor that it opens is one of the same cluster. A second
+        It may use the cluster itself: an executor that it opens belongs to the same cluster. A second
         interrupt ends the task.
         """
         board = Board(f"call-{secrets.token_hex(8)}")
         folder, looks_on = str(Path.cwd()), sys.stderr is not None and sys.stderr.isatty()
         running = self._telling.remote(board.name, looks_on, folder, function, arguments)
-        asked = False
+        interrupted = False
         try:
             while True:
                 try:
@@ -127,27 +131,27 @@ class RayExecutor:
                     if done:
                         return self._got(running)
                 except KeyboardInterrupt:
-                    if asked:
+                    if interrupted:
                         self._ray.cancel(running, force=True)
                         raise
-                    asked = True
+                    interrupted = True
                     board.ask_to_stop()
         finally:
             board.clear()
 
     def share(self, value: Any) -> Any:
-        """Bring a value to the cluster once; functions that are handed the answer see the value."""
+        """Send a value to the cluster once; functions that get the result receive the value."""
         return self._ray.put(value)
 
     def checkpoint(self, store: ShardStore) -> list[PartFile]:
-        """Write the rows of each shard to a file; what is lost later is read from there."""
+        """Write the rows of each shard to a file, from which later losses are recovered."""
         made = [self._writing.remote(store, shard, *parts) for shard, parts in enumerate(self._inbox)]
         files: list[PartFile] = self._got(made)
         self.restore(store, files)
         return files
 
     def restore(self, store: ShardStore, files: Sequence[PartFile]) -> None:
-        """Take over shards that `checkpoint` wrote; they are read where they are needed."""
+        """Take over shards that `checkpoint` wrote; they are read when they are needed."""
         self._inbox = [[self._reading.remote(store, file)] for file in files]
 
     def rows(self) -> Iterator[ShardRows]:
@@ -156,19 +160,19 @@ class RayExecutor:
             yield self._got(self._joining.remote(*parts))
 
     def _got(self, references: Any) -> Any:
-        """Wait for results; errors of the functions come as they are, those of the cluster as one of ours."""
+        """Wait for results; errors of the functions are raised unchanged, those of the cluster as ours."""
         errors = self._ray.exceptions
         try:
             return self._ray.get(references)
         except errors.RayTaskError as error:
             cause: BaseException = error
             while isinstance(cause, errors.RayTaskError) and cause.cause is not None:
-                cause = cause.cause  # what a function raised, without the story of where it ran
+                cause = cause.cause  # the function's own error, without Ray's traceback
             raise cause from None
         except errors.RayError as error:
             raise ClusterError(
-                f"the Ray cluster gave up ({type(error).__name__}: {str(error).splitlines()[0]}). Start the"
-                " same command again: with a checkpoint it goes on from the last one."
+                f"the Ray cluster failed ({type(error).__name__}: {str(error).splitlines()[0]}). Run"
+                " the same command again: with a checkpoint it resumes from the last one."
             ) from error
 
 
@@ -190,12 +194,12 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _imported(address: str) -> Any:
-    """Import Ray, with what it reads from the environment when it is first loaded."""
+    """Import Ray, after setting the environment variables that it reads at import."""
     if not address:
         raise InvalidArgumentError("the address of the Ray cluster is empty: give host:port, auto or local.")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address == LOCAL:
-        # else Ray takes 127.0.0.1 for a mistake, and listens where other machines can reach it
+        # Ray otherwise treats 127.0.0.1 as a mistake, and listens where other machines can reach it
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     if address == LOCAL and "ray" not in sys.modules:
         os.environ.setdefault("RAY_AUTH_MODE", "token")
@@ -218,13 +222,13 @@ def _connect(ray: Any, address: str, workers: int | None) -> None:
             ray.init(address=address, **common)
         except (OSError, ImportError, ValueError, RuntimeError) as error:
             raise InvalidArgumentError(
-                f"there is no Ray cluster to be reached at {address!r} ({error}). Start one, or use 'local'."
+                f"no Ray cluster can be reached at {address!r} ({error}). Start one, or use 'local'."
             ) from error
         return
     if os.environ.get("RAY_AUTH_MODE") != "token":
         raise InvalidArgumentError(
-            "a Ray cluster is started on this machine only with tokens: set RAY_AUTH_MODE=token before Ray is"
-            " imported, or give the address of a cluster that runs."
+            "a Ray cluster is started on this machine only with tokens: set RAY_AUTH_MODE=token before"
+            " Ray is imported, or give the address of a running cluster."
         )
     ray.init(
         address=LOCAL,
@@ -236,7 +240,7 @@ def _connect(ray: Any, address: str, workers: int | None) -> None:
 
 
 def _knock(address: str) -> None:
-    """Complain if nothing listens at an address."""
+    """Raise an error if nothing listens at an address."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()

@@ -1,7 +1,7 @@
-"""A call that is made in a task, as if it were made here: what it prints is printed, and Ctrl-C reaches it.
+"""Make a call in a task as if it ran here: its output is printed here, and Ctrl-C reaches it.
 
-Texts and the wish to stop go by the key-value store that a Ray cluster has for itself, a few kilobytes of
-which belong to the call while it lasts. They are for people; what the call returns comes by Ray.
+Output and interrupts go through the internal key-value store of the Ray cluster, where the call uses a few
+kilobytes while it runs. The result of the call is returned by Ray.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from typing import Any
 
 from factorwise.errors import ClusterError
 
-PAUSE = 0.2  # seconds between looks at what was printed
-LATEST = 400  # texts that are kept for whoever prints them
+PAUSE = 0.2  # seconds between checks for output
+LATEST = 400  # pieces of output that are kept for printing
 ERR, OUT = 2, 1
 
 
 class Board:
-    """Where a task leaves texts and finds the wish to stop; used from both ends.
+    """Where a task leaves output and finds interrupts; used from both ends.
 
     name
-        Tells the call from others.
+        Identifies the call.
     """
 
     def __init__(self, name: str) -> None:
@@ -38,16 +38,16 @@ class Board:
         self._seen = ("", -1)
 
     def put(self, attempt: str, texts: list[tuple[int, int, str]]) -> None:
-        """Leave the latest texts of an attempt at the call: their numbers, streams and contents."""
+        """Leave the latest output of an attempt at the call: numbers, streams and contents."""
         _store().put(f"{self.name}-texts", json.dumps([attempt, texts]).encode())
 
     def take(self) -> Iterator[tuple[int, str]]:
-        """Yield texts that were not taken yet: their streams and contents."""
+        """Yield output that was not taken yet: streams and contents."""
         content = _store().get(f"{self.name}-texts")
         if content is None:
             return
         attempt, texts = json.loads(content)
-        last = self._seen[1] if self._seen[0] == attempt else -1  # another machine may have begun anew
+        last = self._seen[1] if self._seen[0] == attempt else -1  # another machine may have started again
         for number, stream, text in texts:
             if number > last:
                 if number > last + 1:
@@ -60,20 +60,20 @@ class Board:
         _store().put(f"{self.name}-stop", b"1")
 
     def is_asked_to_stop(self) -> bool:
-        """Whether the call shall be interrupted; said once, so that what it then does is not disturbed."""
+        """Whether the call is to be interrupted; true only once, so that its cleanup is not disturbed."""
         if _store().get(f"{self.name}-stop") is None:
             return False
         _store().delete(f"{self.name}-stop")
         return True
 
     def clear(self) -> None:
-        """Leave nothing in the store."""
+        """Remove everything from the store."""
         for kind in ("texts", "stop"):
             _store().delete(f"{self.name}-{kind}")
 
 
 class _Stream(io.TextIOBase):
-    """Standard output or error of a task: texts are numbered and kept for the board."""
+    """Standard output or error of a task: pieces of output are numbered and kept for the board."""
 
     encoding = "utf-8"
 
@@ -81,28 +81,28 @@ class _Stream(io.TextIOBase):
         self._keep, self._stream, self._is_terminal = keep, stream, is_terminal
 
     def write(self, text: str) -> int:
-        """Keep a text."""
+        """Keep a piece of output."""
         if not isinstance(text, str):
-            raise TypeError(f"a text is written here, not {type(text).__name__}")
+            raise TypeError(f"output must be str, but {type(text).__name__} was given")
         self._keep(self._stream, text)
         return len(text)
 
     def writable(self) -> bool:
-        """Say that it can be written to."""
+        """Return True, because it can be written to."""
         return True
 
     def isatty(self) -> bool:
-        """Say whether whoever made the call looks on."""
+        """Whether the caller's stream is a terminal."""
         return self._is_terminal
 
 
 def run_call(
     name: str, looks_on: bool, folder: str, function: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> Any:
-    """Make a call in a task; it runs in the same folder as whoever asked for it.
+    """Make a call in a task, in the same folder as the caller.
 
     looks_on
-        Whether standard error is a terminal there.
+        Whether the caller's standard error is a terminal.
     """
     board, attempt = Board(name), secrets.token_hex(4)
     texts: deque[tuple[int, int, str]] = deque(maxlen=LATEST)
@@ -130,9 +130,9 @@ def run_call(
         os.chdir(folder)
     except OSError as error:
         raise ClusterError(
-            f"the folder {folder!r} is not there on the machine {os.uname().nodename}, which works on it: all"
-            " machines of the cluster must reach the files by the same paths. Share the folder, or give"
-            " addresses of a store."
+            f"the folder {folder!r} does not exist on the machine {os.uname().nodename}, which runs the"
+            " task: all machines of the cluster must reach the files by the same paths. Share the"
+            " folder, or give addresses of an object store."
         ) from error
     teller = threading.Thread(target=show, daemon=True)
     teller.start()
@@ -167,9 +167,9 @@ class _Store:
         self._kv._internal_kv_put(key, value, overwrite=True, namespace=_NAMESPACE)
 
     def get(self, key: str) -> bytes | None:
-        """Return a value; None where there is none."""
-        found: bytes | None = self._kv._internal_kv_get(key, namespace=_NAMESPACE)
-        return found
+        """Return a value; None if there is none."""
+        value: bytes | None = self._kv._internal_kv_get(key, namespace=_NAMESPACE)
+        return value
 
     def delete(self, key: str) -> None:
         """Remove a value."""

@@ -1,4 +1,4 @@
-"""A search over shards: the rounds of `LinkSearch`, each of them checked, with checkpoints."""
+"""Search over shards: the rounds of `LinkSearch`, each of them checked, with checkpoints."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from factorwise.validation import as_whole, check_count
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """Into how many shards items go, and how entities are exchanged.
+    """The number of shards, and how entities are exchanged.
 
     shards
-        How many: a part of the configuration, like the seed. It does not depend on the number of workers.
+        Number of shards. It is part of the configuration, like the seed, and does not depend on the number of
+        workers.
     exchange
-        ``"guided"`` to where those are that share candidates, ``"random"``, or ``"none"``.
+        ``"guided"``: to shards with entities that share candidates; ``"random"``; or ``"none"``.
     """
 
     shards: int
@@ -40,12 +41,12 @@ class Sharding:
 
 @dataclass(frozen=True, slots=True)
 class ShardKeeping:
-    """Where checkpoints go, and what tells the run from every other.
+    """Where checkpoints go, and what identifies the run.
 
     every
         After how many rounds, or groups of a search by groups, a checkpoint is written.
     seconds
-        How long a search by groups waits at least from one checkpoint to the next.
+        The shortest time between two checkpoints of a search by groups.
     """
 
     store: ShardStore
@@ -69,14 +70,14 @@ def search_shards(
     watch: Callable[[SearchProgress], None] | None = None,
     function: Step = step_shard,
 ) -> Found:
-    """Search for the best clustering of the items of all shards; the executor holds what was found.
+    """Search for the best clustering of the items of all shards; the executor holds the result.
 
     shards
-        Where to begin; None to go on from the checkpoint of ``keeping``, which must be there.
+        The initial shards; None to resume from the checkpoint of ``keeping``, which must exist.
     model
-        What scores the shards besides their rows; of a walk that `shard_walk` cut, `shard_model`.
+        What scores the shards in addition to their rows: the `shard_model` of a walk that `shard_walk` cut.
     function
-        What a shard does in a round.
+        The function that runs a shard for a round.
 
     Raises `LostItemsError` if the items after a round are not those before it.
     """
@@ -87,10 +88,12 @@ def search_shards(
             begin = _restore(stage, saved, search, sharding)
         executor.restore(keeping.store, saved.files)
     elif shards is None:
-        raise InvalidArgumentError("there is no checkpoint to go on from: give the rows of the shards.")
+        raise InvalidArgumentError("there is no checkpoint to resume from: give the rows of the shards.")
     else:
         if len(shards) != sharding.shards:
-            raise InvalidArgumentError(f"{len(shards)} shards were given instead of {sharding.shards}.")
+            raise InvalidArgumentError(
+                f"{len(shards)} shards were given, but the sharding has {sharding.shards}: give as many."
+            )
         stage.expected = check_shards(shards)
         executor.load(shards)
         begin = SearchStanding(0, False, np.nan)  # known after the first round
@@ -106,10 +109,10 @@ def search_shards(
 
 
 def _restore(stage: _ShardRounds, saved: Manifest, search: LinkSearch, sharding: Sharding) -> SearchStanding:
-    """Set a stage to where the run of a manifest stood; return that."""
+    """Set a stage to the state of a manifest's run; return that state."""
     state, rounds = saved.state, search.rounds + search.extra
     if len(saved.files) != sharding.shards:
-        raise InvalidArgumentError(f"it holds {len(saved.files)} shards instead of {sharding.shards}.")
+        raise InvalidArgumentError(f"it has {len(saved.files)} shards instead of {sharding.shards}.")
     stage.expected = sum((Checksum(file.items, file.hashes) for file in saved.files), Checksum(0, 0))
     stage.score = float(state["score"])
     stage.proposals = as_whole("proposals", state["proposals"])
@@ -145,7 +148,7 @@ class _ShardRounds:
         return self.expected.items
 
     def round(self, number: int, temperature: float) -> float:
-        """Run every shard once; return what was gained."""
+        """Run every shard once; return the gain."""
         step = ShardStep(
             seed=self.seed,
             round=number,
@@ -164,22 +167,23 @@ class _ShardRounds:
         self.proposals += sum(report.proposals for report in reports)
         return float(np.sum([report.gain for report in reports]))
 
-    def check(self, found: Checksum) -> None:
-        """Complain unless the items are those that were loaded."""
-        if found != self.expected:
+    def check(self, checksum: Checksum) -> None:
+        """Raise an error unless the items are those that were loaded."""
+        if checksum != self.expected:
             raise LostItemsError(
-                f"after a round there are {found.items:,} items with checksum {found.hashes:016x}, but"
-                f" {self.expected.items:,} with {self.expected.hashes:016x} were given: some were lost or"
-                " doubled, as happens if a shard's run is not a function of its rows and (seed, round, shard)"
-                " alone. Nothing was written; go on from the last checkpoint."
+                f"after a round there are {checksum.items:,} items with checksum"
+                f" {checksum.hashes:016x}, but {self.expected.items:,} with {self.expected.hashes:016x}"
+                " were given: some were lost or duplicated, which happens if the run of a shard"
+                " depends on more than its rows and (seed, round, shard). Nothing was written: resume"
+                " from the last checkpoint."
             )
 
 
 def entities_of(executor: Executor, n_items: int) -> Int64s:
     """Return the entity of each item, for items that are numbered from 0 on.
 
-    Raises `LostItemsError` unless each of them is there once: what a lost machine held is computed
-    again, and no round follows that would find it changed.
+    Raises `LostItemsError` unless each of them occurs once: after the last round, results of a lost machine
+    are recomputed without a further check.
     """
     entity = np.full(n_items, -1, np.int64)
     rows_found = 0
@@ -189,7 +193,8 @@ def entities_of(executor: Executor, n_items: int) -> Int64s:
         rows_found += rows.n_items
     if rows_found != n_items or (entity < 0).any():
         raise LostItemsError(
-            f"{rows_found:,} items are in the shards, {int((entity < 0).sum()):,} of {n_items:,} in none:"
-            " some were lost or doubled after the last round. Go on from the last checkpoint."
+            f"{rows_found:,} items are in the shards, {int((entity < 0).sum()):,} of {n_items:,} in"
+            " none: some were lost or duplicated after the last round. Resume from the last"
+            " checkpoint."
         )
     return entity

@@ -1,4 +1,4 @@
-"""How the clusterings of shards are scored: by what stands in their rows, and by templates that all share."""
+"""How clusterings of shards are scored: by columns of their rows, and by templates that all share."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from factorwise.world.links import LinkGraph
 
 
 class ShardModel(NamedTuple):
-    """What scores the clustering of a shard, besides its rows.
+    """What scores the clustering of a shard, in addition to its rows.
 
     links
-        Where the scores of links stand in the rows, with counts and sources of items; None where links only
-        say which items are offered to each other.
+        Which columns of the rows have the scores of links, counts and sources of items; None if links only
+        determine which items are offered to each other.
     further
-        A model of templates over all items, of which every shard takes the part of its items; None for none.
-        Executors bring it to where shards run once.
+        A model of further templates over all items, of which every shard takes the part for its items; None
+        for none. Executors send it once to where shards run.
     """
 
     links: LinkWeights | None
@@ -32,12 +32,12 @@ class ShardModel(NamedTuple):
 
 
 class LinkColumns(NamedTuple):
-    """What the rows of shards say of links and items.
+    """The columns of links and items in the rows of shards.
 
     score : float32[links]
-        Of each link, or what it is worth where the model has no scores of links.
+        Score of each link, or its worth if the model has no scores of links.
     counts : int32[items], sources : uint64[items]
-        Records that an item stands for, and bits of its sources.
+        Number of records that an item stands for, and bits of its sources.
     """
 
     score: Float32s
@@ -46,10 +46,10 @@ class LinkColumns(NamedTuple):
 
 
 def split_model(walk: ShardedWalk) -> tuple[LinkColumns, ShardModel]:
-    """Split the model of a walk into what its rows can say and what all shards must share.
+    """Split the model of a walk into columns of its rows and templates that all shards share.
 
-    A links template over the very links of the walk goes into the rows, with the first template of one per
-    source, and with pairs that may not be linked if they are links. All other templates are shared.
+    A links template over exactly the links of the walk goes into the rows, and so do the first template of
+    one per source and pairs that may not be linked if they are links. All other templates are shared.
     """
     model, graph = walk.model, walk.links
     links = next((t for t in model.templates if isinstance(t, LinkTemplate) and _same(t.graph, graph)), None)
@@ -76,14 +76,14 @@ def split_model(walk: ShardedWalk) -> tuple[LinkColumns, ShardModel]:
 
 
 def shard_model(walk: ShardedWalk) -> ShardModel:
-    """Return what scores the shards of a walk, besides the rows that `shard_walk` makes of it."""
+    """Return what scores the shards of a walk, in addition to the rows that `shard_walk` makes of it."""
     return split_model(walk)[1]
 
 
-def _same(one: LinkGraph, two: LinkGraph) -> bool:
-    if one is two:
+def _same(first: LinkGraph, two: LinkGraph) -> bool:
+    if first is two:
         return True
-    return np.array_equal(one.first, two.first) and np.array_equal(one.second, two.second)
+    return np.array_equal(first.first, two.first) and np.array_equal(first.second, two.second)
 
 
 def _are_links(pairs: LinkGraph, links: LinkGraph) -> bool:

@@ -1,4 +1,4 @@
-"""Rows of a shard: items with their entities and links, and the checksum by which none is lost or doubled."""
+"""Rows of a shard: items with their entities and links, and a checksum against lost items."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from factorwise.world.pairs import pairs_among
 
 
 class Checksum(NamedTuple):
-    """How many items there are, and the sum of their hashes modulo 2**64."""
+    """The number of items, and the sum of their hashes modulo 2**64."""
 
     items: int
     hashes: int
@@ -42,14 +42,14 @@ class ShardRows(NamedTuple):
     item : int64[rows]
         Their numbers, ascending.
     entity : int64[rows]
-        The smallest number among the items of each one's entity.
+        The smallest item number of each item's entity.
     counts : int32[rows]
         Number of records that each item stands for.
     sources : uint64[rows]
-        Bits of the sources it comes from, where an entity may have one record of each.
+        Bits of the sources that it comes from, if an entity may have only one record of each.
     start : int64[rows + 1], neighbor : int64[links], score : float32[links]
-        Where the links of each item begin, whom they lead to in whatever shard, and their scores; what they
-        are worth, if links are no part of the model.
+        Where the links of each item begin, their other items, in any shard, and their scores; their worth, if
+        links are not part of the model.
     """
 
     item: Int64s
@@ -62,10 +62,10 @@ class ShardRows(NamedTuple):
 
     @classmethod
     def checked(cls, columns: Mapping[str, NDArray[Any]]) -> ShardRows:
-        """Return rows that come from elsewhere, after checking that a walk can be made of them."""
+        """Check rows from elsewhere, so that a walk can be made of them, and return them."""
         item = as_ints("item", columns["item"])
         if len(item) and (item[0] < 0 or not is_rising(item, strictly=True)):
-            raise InvalidArgumentError("item must be ascending numbers from 0 on, each of them once.")
+            raise InvalidArgumentError("item must be ascending numbers from 0 on, each once.")
         size, neighbor = len(item), as_ints("neighbor", columns["neighbor"])
         rows = cls(
             item,
@@ -94,7 +94,7 @@ class ShardRows(NamedTuple):
         return Checksum.of(self.item)
 
     def taken(self, rows: Ints) -> ShardRows:
-        """Return some of the rows, which are given in ascending order."""
+        """Return some of the rows, given in ascending order."""
         start, links = take_rows(self.start, rows)
         return ShardRows(
             self.item[rows],
@@ -120,10 +120,10 @@ class ShardRows(NamedTuple):
 
 
 def shard_walk(walk: ShardedWalk, shards: int, seed: int) -> list[ShardRows]:
-    """Cut a clustering into shards: whole parts of its graph, and of larger parts clusters.
+    """Cut a clustering into shards, each of whole parts of its graph, or of whole clusters of large parts.
 
-    They are spread by hashes of their smallest items, clusters where a part is more than one shard should
-    hold. What scores the shards besides is `shard_model` of the walk.
+    They are spread by hashes of their smallest items; a part is large if it exceeds the size of a shard.
+    `shard_model` returns what else scores the shards.
     """
     check_count("shards", shards)
     graph, (columns, _) = walk.links, split_model(walk)
@@ -143,12 +143,12 @@ def shard_walk(walk: ShardedWalk, shards: int, seed: int) -> list[ShardRows]:
     part = component_numbers(walk.n_items, first, second)
     fits = np.bincount(part, minlength=walk.n_items)[part] * shards <= walk.n_items
     home = np.where(fits, walk.n_items + part, whole.entity)
-    place = split_mix_words(home.astype(np.uint64) ^ np.uint64(seed % 2**64)) % np.uint64(shards)
-    return [whole.taken(np.flatnonzero(place == shard)) for shard in range(shards)]
+    shard_of = split_mix_words(home.astype(np.uint64) ^ np.uint64(seed % 2**64)) % np.uint64(shards)
+    return [whole.taken(np.flatnonzero(shard_of == shard)) for shard in range(shards)]
 
 
 def walk_of(rows: ShardRows, model: ShardModel) -> ShardedWalk:
-    """Return the clustering of one shard, which has an item: links that lead out of it are left out."""
+    """Return the clustering of one nonempty shard; links that lead out of it are left out."""
     among = pairs_among(rows.item, rows.start, rows.neighbor)
     graph = LinkGraph.from_pairs(rows.n_items, among.first, among.second)
     score = rows.score[among.place]
@@ -173,7 +173,7 @@ def walk_of(rows: ShardRows, model: ShardModel) -> ShardedWalk:
 
 
 def check_shards(shards: Sequence[ShardRows]) -> Checksum:
-    """Return the checksum of all shards; complain of an item in two of them or an entity that is cut."""
+    """Return the checksum of all shards; raise an error if an item or entity lies in two of them."""
     items = np.concatenate([rows.item for rows in shards])
     if len(np.unique(items)) != len(items):
         raise InvalidArgumentError("an item lies in two shards: give each item to one.")

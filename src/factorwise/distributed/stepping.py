@@ -1,7 +1,7 @@
-"""What a shard does in a round: sweeps over its entities, then each entity chooses where to go.
+"""What a shard does in a round: sweeps over its entities, then each entity moves to a shard.
 
-Pure functions of the shard's rows, a `ShardStep` and the model that all shards share: run twice, anywhere,
-they give the same bits.
+These are pure functions of the shard's rows, a `ShardStep` and the model that all shards share: they give the
+same bits whenever and wherever they run.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Exchange = Literal["guided", "random", "none"]
 
 
 class ShardStep(NamedTuple):
-    """All that a shard's run depends on besides its rows and the model.
+    """Everything on which a shard's run depends, besides its rows and the model.
 
     seed, round, shard, shards
-        The shard's number of so many, and where its random numbers come from.
+        The number of the shard and of all shards, and the source of its random numbers.
     temperature, sweeps, jumps
-        Of the sampler: see `LinkSearch`.
+        Options of the sampler: see `LinkSearch`.
     exchange
-        Where entities go: to others that share candidates with them, anywhere, or nowhere.
+        Where entities move: to others that share candidates with them, anywhere, or nowhere.
     """
 
     seed: int
@@ -45,17 +45,17 @@ class ShardStep(NamedTuple):
 
 
 class ShardReport(NamedTuple):
-    """What a shard tells of its run.
+    """The report of a shard's run.
 
     gain, score
-        By how much the score of its clustering rose, and that score. Only factors within an entity count,
-        so the scores of all shards add up to that of all items.
+        The increase of its clustering's score, and that score. Only factors within an entity count, so the
+        scores of all shards sum to that of all items.
     entities, proposals
-        Entities it ended with; clusters that were weighed.
+        Number of entities at the end, and of clusters that were weighed.
     checksum
-        Of the items that it sent on.
+        Checksum of the items that it sent on.
     cpu_seconds
-        What the run took.
+        CPU time of the run.
     """
 
     gain: float
@@ -69,7 +69,7 @@ class ShardReport(NamedTuple):
 def step_shard(
     parts: Sequence[ShardRows], step: ShardStep, model: ShardModel
 ) -> tuple[list[ShardRows], ShardReport]:
-    """Run one shard for a round; return what goes to each shard, and a report."""
+    """Run one shard for a round; return the rows for each shard, and a report."""
     begun = time.thread_time()
     rows = ShardRows.joined(parts)
     if not rows.n_items:
@@ -86,23 +86,24 @@ def step_shard(
             stream=1 + step.shard,
         )
     rows = rows._replace(entity=rows.item[walk.labels])
-    place = destinations(rows, step, follow_all=model.links is not None and model.further is not None)
-    sent = [rows.taken(np.flatnonzero(place == shard)) for shard in range(step.shards)]
+    target_shard = destinations(rows, step, follow_all=model.links is not None and model.further is not None)
+    sent = [rows.taken(np.flatnonzero(target_shard == shard)) for shard in range(step.shards)]
     checksum = sum((part.checksum for part in sent), Checksum(0, 0))
     spent = time.thread_time() - begun
     return sent, ShardReport(gain, walk.score, walk.n_clusters, walk.proposals, checksum, spent)
 
 
 def destinations(rows: ShardRows, step: ShardStep, *, follow_all: bool = False) -> Int64s:
-    """Return the shard to which each row goes in this round.
+    """Return the shard to which each row moves in this round.
 
     follow_all
-        Follow all links, not only those with a score above zero: further templates may add to it.
+        Follow all links, not only those with a score above zero, because further templates may add to it.
 
-    Guided: a part of the shard's graph from which no link leads to another shard stays where it is. Of all
-    others the items are hashed, by another function in each round, and an entity goes where the smallest hash
-    among its items and their linked ones says. Two entities meet as often as what they are linked with is the
-    same, by the share of it; and always if they are linked with each other alone.
+    With guided exchange, a part of the shard's graph without links to another shard stays. In all other
+    parts, items are hashed with a function that differs in each round, and an entity moves to the shard of
+    the smallest hash among its items and those linked with them. The probability that two entities meet is
+    the share of linked items that they have in common; entities that are linked only with each other always
+    meet.
     """
     if step.exchange == "none" or not rows.n_items:
         return np.full(rows.n_items, step.shard, np.int64)
@@ -123,17 +124,17 @@ def destinations(rows: ShardRows, step: ShardStep, *, follow_all: bool = False) 
     entities, member = np.unique(rows.entity, return_inverse=True)
     meeting = np.full(len(entities), np.uint64(2**64 - 1))
     np.minimum.at(meeting, member, smallest)
-    place = (meeting % np.uint64(step.shards)).astype(np.int64)[member]  # its last bits are spread evenly
-    return np.where(stays, step.shard, place)
+    shard_of = (meeting % np.uint64(step.shards)).astype(np.int64)[member]  # its last bits are spread evenly
+    return np.where(stays, step.shard, shard_of)
 
 
 def _lies_whole(rows: ShardRows, followed: Bools) -> Bools:
-    """Return which rows are of entities that no chain of followed links connects with another shard."""
+    """Return which rows have entities that no chain of followed links connects with another shard."""
     item = np.repeat(np.arange(rows.n_items), np.diff(rows.start))[followed]
-    other = places_among(rows.item, rows.neighbor[followed])
-    inside = other >= 0
+    neighbor = places_among(rows.item, rows.neighbor[followed])
+    inside = neighbor >= 0
     first = np.concatenate([item[inside], np.arange(rows.n_items)])
-    second = np.concatenate([other[inside], places_among(rows.item, rows.entity)])
+    second = np.concatenate([neighbor[inside], places_among(rows.item, rows.entity)])
     part = component_numbers(rows.n_items, first, second)
     leads_out = np.zeros(rows.n_items, np.bool_)
     leads_out[part[item[~inside]]] = True

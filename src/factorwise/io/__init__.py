@@ -1,1 +1,1 @@
-"""Files: models, saved weights, provenance, the data directory, and writing that leaves no half files."""
+"""Files: models, saved weights, provenance, tables, and atomic writing."""

@@ -1,8 +1,8 @@
-"""Files that are written whole or not at all.
+"""Files that are written completely or not at all.
 
-The new content goes to a temporary file beside its destination, reaches the disk, and only then takes
-the destination's name. Whatever goes wrong before that, Ctrl-C included, leaves the old file as it was
-and nothing new behind.
+The new content goes to a temporary file beside its destination, is flushed to the disk, and only then takes
+the destination's name. If anything fails before that, including by Ctrl-C, the old file stays unchanged and
+no new file remains.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import BinaryIO, TextIO
 
 @contextmanager
 def atomic_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open ``path`` for bytes that appear under that name only when the block ends without an error.
+    """Open ``path`` for bytes that appear under that name only if the block ends without an error.
 
     A link is followed, and the permissions of a file that is replaced are kept.
     """
@@ -44,7 +44,7 @@ def atomic_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_text(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Iterator[TextIO]:
-    """Open ``path`` for text that appears under that name only when the block ends without an error.
+    """Open ``path`` for text that appears under that name only if the block ends without an error.
 
     Lines end in a line feed on every platform.
     """
@@ -57,18 +57,18 @@ def atomic_text(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Ite
 
 
 def _mode_to_keep(target: Path) -> int | None:
-    """Permissions of the file to be replaced; None where there is none yet."""
+    """Return the permissions of the file to be replaced; None if there is none yet."""
     try:
-        found = target.stat()
+        status = target.stat()
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(f"{str(target)!r} exists and is not a regular file, so it cannot be replaced")
-    return stat.S_IMODE(found.st_mode)
+    return stat.S_IMODE(status.st_mode)
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make the new name survive a power cut, where the platform lets a folder be synced."""
+    """Make the new name survive a power failure, if the platform can sync folders."""
     with suppress(OSError):
         handle = os.open(directory, os.O_RDONLY)
         try:

@@ -1,7 +1,7 @@
-"""Checkpoints of long searches: what is needed to go on, in a folder, replaced whole.
+"""Checkpoints of long searches: the state for resuming, in a folder, replaced atomically.
 
-A checkpoint belongs to one run: data, model and settings have a fingerprint, and a folder with another one is
-refused. Everything else of a run is computed again from the same input, which gives the same bits.
+A checkpoint belongs to one run: a fingerprint covers data, model and settings, and a folder with another
+fingerprint is refused. Everything else of a run is computed again from the same input, with the same bits.
 """
 
 from __future__ import annotations
@@ -30,54 +30,54 @@ class Checkpoint(NamedTuple):
 
 
 def write_checkpoint(folder: str | os.PathLike[str], fingerprint: str, state: Checkpoint) -> None:
-    """Replace the checkpoint in a folder, which is made if it is not there."""
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    """Replace the checkpoint in a folder, which is created if necessary."""
+    directory = Path(folder)
+    directory.mkdir(parents=True, exist_ok=True)
     arrays = {name: np.ascontiguousarray(array) for name, array in state.arrays.items()}
     metadata = {"fingerprint": fingerprint, "numbers": dict(state.numbers)}
-    write_model(place / FILE, ModelFile(kind=KIND, metadata=metadata, arrays=arrays))
+    write_model(directory / FILE, ModelFile(kind=KIND, metadata=metadata, arrays=arrays))
 
 
 def read_checkpoint(
     folder: str | os.PathLike[str], fingerprint: str, *, begun: bool = False
 ) -> Checkpoint | None:
-    """Return the checkpoint of this run; None where there is none yet.
+    """Return the checkpoint of this run; None if there is none yet.
 
     begun
-        Whether ``fingerprint`` is only how that of the run begins, as far as it is known.
+        Whether ``fingerprint`` is only the known beginning of the run's fingerprint.
     """
-    place = Path(folder) / FILE
-    if not place.exists():
+    path = Path(folder) / FILE
+    if not path.exists():
         return None
     try:
-        file = read_model(place, KIND)
+        file = read_model(path, KIND)
     except ModelFileError as error:
         raise DataFileError(
-            f"{place}: is damaged or no checkpoint. Give another folder, or remove it to begin anew."
+            f"{path}: is damaged or not a checkpoint. Give another folder, or remove it to start again."
         ) from error
-    found, numbers = str(file.metadata.get("fingerprint")), file.metadata.get("numbers")
-    if not (found.startswith(fingerprint) if begun else found == fingerprint):
+    actual, numbers = str(file.metadata.get("fingerprint")), file.metadata.get("numbers")
+    if not (actual.startswith(fingerprint) if begun else actual == fingerprint):
         raise DataFileError(
-            f"{place}: is the checkpoint of another run (other records, model, settings or seed). Give"
-            " another folder, or remove it to begin anew."
+            f"{path}: is the checkpoint of another run (other records, model, settings or seed). Give"
+            " another folder, or remove it to start again."
         )
     return Checkpoint(numbers if isinstance(numbers, Mapping) else {}, file.arrays)
 
 
 @contextmanager
 def restoring(address: str | os.PathLike[str]) -> Iterator[None]:
-    """Say that a checkpoint is damaged where what it holds is not what a search can go on from."""
+    """Report a checkpoint as damaged if a search cannot resume from its content."""
     try:
         yield
     except (LookupError, TypeError, ValueError) as error:
         raise DataFileError(
-            f"{os.fspath(address)}: the checkpoint there is damaged ({type(error).__name__}: {error}). Give"
-            " another folder, or remove it to begin anew."
+            f"{os.fspath(address)}: the checkpoint there is damaged ({type(error).__name__}: {error})."
+            " Give another folder, or remove it to start again."
         ) from error
 
 
 def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
-    """Remove the checkpoint of a run that has ended, and parts of others that were never finished."""
+    """Remove the checkpoint of a finished run, and incomplete parts of others."""
     (Path(folder) / FILE).unlink(missing_ok=True)
     for part in Path(folder).glob(".*.part"):
         part.unlink(missing_ok=True)

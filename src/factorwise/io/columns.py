@@ -1,8 +1,8 @@
-"""Columns of numbers, and tables, in memory or in files of a scratch folder that are mapped into it.
+"""Columns of numbers, and tables, in memory or memory-mapped from files of a scratch folder.
 
-Who works on columns goes over them in stretches and says when he is done with one (`release`), so that what
-lies in files takes hardly any memory. The room of a file is taken when it is made: a full disk is an error
-then, not a fault in the middle of the work.
+Code that works on columns reads them in stretches and calls `release` after each, so that columns in files
+need hardly any memory. The disk space of a file is allocated when it is created, so that a full disk raises
+an error there instead of failing in the middle of the work.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Columns:
     folder
         The folder of their files; None to keep them in memory.
     at_once
-        Pairs that are held in memory while they are made and sorted; None for as many as usual.
+        Number of pairs that are held in memory while they are made and sorted; None for the default.
     """
 
     def __init__(self, folder: Path | None = None, *, at_once: int | None = None) -> None:
@@ -41,11 +41,11 @@ class Columns:
 
     @classmethod
     def in_scratch(cls, parent: str | Path | None = None, *, at_once: int | None = None) -> Columns:
-        """Keep columns in a scratch folder, which is removed with the last reference to what is returned."""
+        """Keep columns in a scratch folder, which is removed with the last reference to the result."""
         stack = ExitStack()
-        made = cls(stack.enter_context(scratch_folder(parent)), at_once=at_once)
-        weakref.finalize(made, stack.close)
-        return made
+        columns = cls(stack.enter_context(scratch_folder(parent)), at_once=at_once)
+        weakref.finalize(columns, stack.close)
+        return columns
 
     @property
     def in_files(self) -> bool:
@@ -67,7 +67,7 @@ class Columns:
         return np.memmap(path, dtype, mode="r+", shape=(count,))
 
     def keep_table(self, table: pa.Table) -> pa.Table:
-        """Return a table as it lies in a file; in memory, as it was given."""
+        """Return a table that lies in a file; in memory, the given table."""
         if self.folder is None:
             return table
         path = self.path("table")
@@ -78,16 +78,16 @@ class Columns:
         return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()
 
     def rest(self) -> None:
-        """Between two stages of the work, give back what tables in files take, and memory that was freed."""
+        """Free the memory of tables in files and return it to the system, between two stages of work."""
         if self.folder is None:
             return
         release(*self._tables)
         pa.default_memory_pool().release_unused()
-        if sys.platform == "linux":  # whose allocator keeps it for itself otherwise
+        if sys.platform == "linux":  # the allocator of Linux would otherwise keep it
             getattr(ctypes.CDLL(None), "malloc_trim", lambda kept: None)(0)
 
     def gather(self, parts: Iterable[tuple[NDArray[Any], ...]], dtypes: tuple[DTypeLike, ...]) -> list[Any]:
-        """Return columns of which the parts come one after the other, all at the same time."""
+        """Return columns that concatenate the columns of parts."""
         if self.folder is None:
             kept = [tuple(np.zeros(0, dtype) for dtype in dtypes), *parts]
             kept = kept[1:] if len(kept) == 2 else kept
@@ -108,7 +108,7 @@ IN_MEMORY = Columns()
 
 
 def take_room(handle: int, size: int) -> None:
-    """Make an open file as large as it is to be, with its room on the disk."""
+    """Give an open file its final size, with its disk space allocated."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(handle, 0, size)
     else:
@@ -116,7 +116,7 @@ def take_room(handle: int, size: int) -> None:
 
 
 def release(*columns: Any) -> None:
-    """Give back the memory of columns that lie in files; what was written to them stays."""
+    """Free the memory of columns that lie in files; their content stays."""
     if sys.platform != "linux":
         return
     for column in columns:

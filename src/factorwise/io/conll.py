@@ -1,12 +1,12 @@
-"""Column files: a token per line, its annotations in columns, a blank line after each sentence.
+"""Column files: a token per line with its annotations in columns, and a blank line after each sentence.
 
-So are CoNLL-2000, CoNLL-2003, WNUT, and the word lines of Universal Dependencies written. Lines of white
-space count as blank, several of them as one. ``-DOCSTART-`` lines are ordinary tokens, in sentences of
-their own if blank lines surround them: whoever wants them gone must say so. A BOM is dropped, and lines may
-end in CR LF.
+CoNLL-2000, CoNLL-2003, WNUT, and the word lines of Universal Dependencies have this format. Lines of white
+space count as blank, several of them as one. ``-DOCSTART-`` lines are ordinary tokens, in sentences of their
+own if blank lines surround them; remove them if you do not want them. A BOM is dropped, and lines may end in
+CR LF.
 
-A file is read in blocks of bytes. NumPy counts the columns of all lines of a block at once, so that no
-line is looked at alone unless there is something to say about it; equal strings become one.
+A file is read in blocks of bytes. NumPy counts the columns of all lines of a block at once, so that single
+lines are examined only if there is something to report; equal strings are stored once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from factorwise.io.file_kinds import known_encoding, refuse_other_kind
 from factorwise.io.given_texts import read_bytes
 from factorwise.types import Bools, Ints
 
-_BLOCK = 1 << 17  # bytes looked at in one go
+_BLOCK = 1 << 17  # bytes that are read at a time
 _TOKENS = 1 << 14  # tokens in a chunk of text written
 _WANTED = "a text with a token and its columns on each line"
 _FIELD = re.compile(rb"[^ \t\n]+")
@@ -36,18 +36,18 @@ _SPACE, _TAB, _NEWLINE = b" \t\n"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnFile:
-    """The tokens of a column file, every string kept once.
+    """The tokens of a column file, with every string stored once.
 
     vocabulary : object[strings]
         The different strings of all columns.
     codes : int32[columns, tokens]
-        Which of them stands in each column of each token.
+        The string in each column of each token.
     start : int64[sentences + 1]
         Sentence ``s`` has the tokens ``start[s]:start[s + 1]``.
     line : int32[tokens]
         The line of each token in the file, counted from 1.
     separator
-        What stands between columns; None for runs of spaces and tabs, written as one space.
+        The separator of columns; None for runs of spaces and tabs, which are written as one space.
     comments
         Comment lines before a sentence, by its number; the number of sentences for those at the end.
     """
@@ -78,11 +78,11 @@ class ColumnFile:
         return tuple(self.column(number) for number in range(self.n_columns))
 
     def column(self, number: int) -> NDArray[np.object_]:
-        """Strings of one column over all tokens; negative numbers count from the last column."""
+        """Return the strings of one column over all tokens; negative numbers count from the last column."""
         return self.vocabulary[self._codes_of(number)]
 
     def sentences(self, number: int) -> list[list[str]]:
-        """Strings of one column, a list for each sentence."""
+        """Return the strings of one column, a list for each sentence."""
         strings: list[str] = self.column(number).tolist()
         bounds = self.start.tolist()
         return [strings[first:after] for first, after in pairwise(bounds)]
@@ -113,16 +113,16 @@ def read_columns(
     """Read a column file.
 
     separator
-        One character between columns, of which every one counts, so that columns can be empty. By default
-        a tab if the first token's line has one; otherwise columns are separated by runs of spaces or tabs.
+        One character between columns; two in a row enclose an empty column. By default a tab if the first
+        token's line has one; otherwise columns are separated by runs of spaces or tabs.
     encoding
         Name of the text encoding.
     comment
-        What comment lines begin with, such as ``"# "``; by default there are none. Comments stand before
-        the first token of a sentence; a line that begins so further on is a token. As the first of a
+        The beginning of comment lines, such as ``"# "``; by default there are none. Comments come before the
+        first token of a sentence; a later line that begins like this is a token. As the first line of a
         sentence it is a comment if its number of columns is not that of a token, and a token if a separator
-        character shows that it has all of them. Where columns are words between spaces that cannot be told:
-        the line is refused, so that no token is ever lost.
+        character shows that it has all of them. If columns are words between spaces, this cannot be decided,
+        and the line is refused, so that no token is ever lost.
     """
     content = read_bytes(path)
     return parse_columns(
@@ -138,7 +138,10 @@ def parse_columns(
     encoding: str = "utf-8",
     comment: str | None = None,
 ) -> ColumnFile:
-    """Read a column file from its bytes; the other arguments as in `read_columns`, ``name`` for errors."""
+    """Read a column file from its bytes.
+
+    The other arguments as in `read_columns`, with ``name`` for errors.
+    """
     if separator is not None:
         _check_separator(separator)
     prefix = b"" if comment is None else comment.encode()
@@ -148,10 +151,7 @@ def parse_columns(
 
 
 def format_columns(file: ColumnFile, extra_columns: Sequence[Sequence[str]] = ()) -> Iterator[str]:
-    """Yield the text of a column file in chunks, with further columns behind its own.
-
-    A blank line follows every sentence. Comments are kept; a run of spaces or tabs becomes one space.
-    """
+    """Yield the text of a column file in chunks, with further columns after its own."""
     _check_writable(file, extra_columns)
     joined = (" " if file.separator is None else file.separator).join
     bounds = file.start.tolist()
@@ -178,7 +178,7 @@ def write_columns(
     *,
     encoding: str = "utf-8",
 ) -> None:
-    """Write what `format_columns` yields, whole or not at all."""
+    """Write what `format_columns` yields, completely or not at all."""
     try:
         with atomic_text(path, encoding=encoding) as stream:
             for chunk in format_columns(file, extra_columns):
@@ -191,7 +191,7 @@ def write_columns(
 
 
 class _Numbers(dict[bytes, int]):
-    """Numbers strings in the order in which they are first asked for."""
+    """Numbers strings in the order of their first lookup."""
 
     def __missing__(self, key: bytes) -> int:
         self[key] = number = len(self)
@@ -211,9 +211,9 @@ class _Block:
         """Where each line starts."""
         return np.concatenate(([0], self.end[:-1] + 1))
 
-    def count(self, found: Bools) -> Ints:
-        """How many of the bytes of each line are ``found``."""
-        return np.diff(np.cumsum(found, dtype=np.int32)[self.end], prepend=0)
+    def count(self, mask: Bools) -> Ints:
+        """Count the marked bytes of each line."""
+        return np.diff(np.cumsum(mask, dtype=np.int32)[self.end], prepend=0)
 
     def line(self, index: int) -> str:
         """One line without its end."""
@@ -222,7 +222,7 @@ class _Block:
 
 
 class _Reader:
-    """Goes through the blocks of a file and keeps what one block must know of those before it."""
+    """Goes through the blocks of a file and keeps what later blocks need of earlier ones."""
 
     def __init__(self, content: bytes, name: str, separator: str | None, comment: bytes) -> None:
         self.content = content
@@ -244,7 +244,7 @@ class _Reader:
         self.comments: dict[int, tuple[str, ...]] = {}
 
     def read(self) -> ColumnFile:
-        """Read all blocks and put the record together."""
+        """Read all blocks and return the file."""
         for block in _blocks(self.content):
             self._take(block)
         return ColumnFile(
@@ -257,7 +257,7 @@ class _Reader:
         )
 
     def _first_token(self) -> tuple[int, bytes]:
-        """Number and content of the first line that is neither blank nor looks like a comment."""
+        """Return the number and content of the first line that is neither blank nor looks like a comment."""
         number = 0
         for block in _blocks(self.content):
             for line in block.split(b"\n")[:-1]:
@@ -266,8 +266,8 @@ class _Reader:
                     return number, line
         besides = " besides comments" if self.comment else ""
         raise DataFileError(
-            f"{self.name}: {number} lines, and no token in them{besides}. Check that this is the right file:"
-            " a column file has a token and its columns on each line."
+            f"{self.name}: {number} lines, but no tokens{besides}. Check that this is the right file: a"
+            " column file has a token and its columns on each line."
         )
 
     def _take(self, content: bytes) -> None:
@@ -294,15 +294,15 @@ class _Reader:
         self._keep_sentences(is_token, {index: block.line(index) for index in comments})
 
     def _fields(self, content: bytes) -> list[bytes]:
-        """Columns of all lines, one after the other."""
+        """Return the columns of all lines, concatenated."""
         if self.mark is not None:
             return content.replace(b"\n", self.mark).split(self.mark)[:-1]
         if any(character in content for character in (b"\r", b"\v", b"\f")):
-            return _FIELD.findall(content)  # for bytes.split these would be white space
+            return _FIELD.findall(content)  # bytes.split would treat these as white space
         return content.split()
 
     def _comments_of(self, block: _Block, is_token: Bools, width: Ints) -> list[int]:
-        """Lines of a block that are comments."""
+        """Return which lines of a block are comments."""
         begins = is_token.copy()
         for offset, byte in enumerate(self.comment):
             begins &= block.text[np.minimum(block.start + offset, len(block.text) - 1)] == byte
@@ -315,14 +315,14 @@ class _Reader:
                 comments.append(index)
             elif self.mark is None or self.width == 1:
                 raise DataFileError(
-                    f"{self._place(index)}: {_shown(block.line(index))} begins like a comment, but has the"
-                    f" {self.width} columns of a token, so that it could be either. Separate columns by tabs,"
-                    " give more than a sign that comments begin with, or comment=None if the file has none."
+                    f"{self._place(index)}: {_shown(block.line(index))} begins like a comment, but has"
+                    f" the {self.width} columns of a token, so it could be either. Separate columns by"
+                    " tabs, give a longer beginning of comments, or comment=None if the file has none."
                 )
         return comments
 
     def _keep_sentences(self, is_token: Bools, comments: dict[int, str]) -> None:
-        place = np.flatnonzero(is_token)
+        lines = np.flatnonzero(is_token)
         head = is_token.copy()
         head[1:] &= ~is_token[:-1]
         head[0] &= not self.within_sentence
@@ -330,15 +330,15 @@ class _Reader:
         for index, line in comments.items():
             sentence = self.sentences + int(np.searchsorted(heads, index))
             self.comments[sentence] = (*self.comments.get(sentence, ()), line)
-        self.heads.append(np.flatnonzero(head[place]) + self.tokens)
-        self.line.append((place + self.lines + 1).astype(np.int32))
+        self.heads.append(np.flatnonzero(head[lines]) + self.tokens)
+        self.line.append((lines + self.lines + 1).astype(np.int32))
         self.sentences += len(heads)
-        self.tokens += len(place)
+        self.tokens += len(lines)
         self.lines += len(is_token)
         self.within_sentence = bool(is_token[-1])
 
     def _ragged(self, block: _Block, index: int, width: Ints) -> DataFileError:
-        line, found = block.line(index), int(width[index])
+        line, columns_found = block.line(index), int(width[index])
         between = "runs of spaces or tabs" if self.separator is None else repr(self.separator)
         remedy = f"Columns are separated by {between} here: complete the line, or give another separator."
         if line.startswith("#") and not self.comment:
@@ -346,8 +346,9 @@ class _Reader:
         elif self.first_may_be_comment and not self.comment:
             remedy = f"If line {self.first_line} is a comment, give comment='# '. {remedy}"
         return DataFileError(
-            f"{self._place(index)}: {_shown(line)} has {found} column{'s' * (found != 1)}, but line"
-            f" {self.first_line} has {self.width}. {remedy}"
+            f"{self._place(index)}: {_shown(line)} has {columns_found}"
+            f" column{'s' * (columns_found != 1)}, but line {self.first_line} has {self.width}."
+            f" {remedy}"
         )
 
     def _place(self, index: int) -> str:
@@ -379,32 +380,32 @@ def _strings(strings: list[str]) -> NDArray[np.object_]:
 
 
 def _as_utf8(content: bytes, name: str, encoding: str) -> bytes:
-    """Content in UTF-8 without a BOM, after checking that it is text."""
-    found = known_encoding(encoding)
-    if found is None:
+    """Check that content is text, and return it in UTF-8 without a BOM."""
+    codec = known_encoding(encoding)
+    if codec is None:
         raise InvalidArgumentError(
             f"encoding must be the name of a text encoding, but {encoding!r} was given."
             " Common ones are 'utf-8', 'latin-1' and 'utf-16'."
         )
     try:
-        if found != "utf-8":
+        if codec != "utf-8":
             content = content.decode(encoding).encode()
         elif not content.isascii():
             content.decode()
     except UnicodeDecodeError as error:
         refuse_other_kind(content, name, _WANTED)
         line = content.count(b"\n", 0, error.start) + 1
-        other = "utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "latin-1"
+        likely = "utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "latin-1"
         raise DataFileError(
             f"{name}, line {line}: byte 0x{content[error.start]:02x} is not {encoding}. If the file has"
-            f" another encoding, name it, as in encoding={other!r}; otherwise repair the line."
+            f" another encoding, name it, as in encoding={likely!r}; otherwise fix the line."
         ) from None
     if (position := content.find(b"\0")) >= 0:
         refuse_other_kind(content, name, _WANTED)
         line = content.count(b"\n", 0, position) + 1
         raise DataFileError(
-            f"{name}, line {line}: a NUL byte, which no text has. Check that this is a text file;"
-            " if it is one in UTF-16, give encoding='utf-16'."
+            f"{name}, line {line}: contains a NUL byte, which text never does. Check that this is a"
+            " text file; if it is one in UTF-16, give encoding='utf-16'."
         )
     return content.removeprefix(codecs.BOM_UTF8)
 
@@ -415,7 +416,7 @@ def _check_separator(separator: str) -> None:
 
 
 def _check_writable(file: ColumnFile, extra_columns: Sequence[Sequence[str]]) -> None:
-    """Refuse what would be read back as something else."""
+    """Refuse content that would be read back differently."""
     separator = file.separator
     if separator is not None:
         _check_separator(separator)
@@ -430,6 +431,6 @@ def _check_writable(file: ColumnFile, extra_columns: Sequence[Sequence[str]]) ->
         if bad.search(text):
             between = "spaces" if separator is None else repr(separator)
             raise InvalidArgumentError(
-                f"{text!r} cannot be written into a column between {between}, as it would not be read back."
-                " Replace it, or separate the columns by another character."
+                f"{text!r} cannot be written into a column between {between}, because it would be read"
+                " back differently. Replace it, or separate the columns by another character."
             )

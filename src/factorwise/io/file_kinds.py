@@ -1,4 +1,4 @@
-"""What a file is that was taken for text, by its first bytes."""
+"""Recognise by its first bytes what kind of file was given in place of text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 
 from factorwise.errors import DataFileError
 
-#: First bytes of files that are often given in place of another, and what such a file is.
+# : First bytes of files that are often given by mistake, and what such a file is.
 _BEGINNINGS = {
     b"PK\x03\x04": "a zip archive, as model files and workbooks of spreadsheets are",
     b"\x89PNG\r\n": "a picture",
@@ -20,12 +20,12 @@ _BEGINNINGS = {
 }
 
 
-#: Encodings of names in the Internet: what is not in them is refused in ways of their own.
+# : Internet names of encodings: other codecs raise errors of their own.
 _OF_NAMES = ("idna", "punycode")
 
 
 class EncodingError(DataFileError):
-    """A text in another encoding than it was read in, where the reader could be told another.
+    """A text is in another encoding than it was read in; the caller may name another.
 
     fault
         What is wrong, without what to do.
@@ -37,22 +37,23 @@ class EncodingError(DataFileError):
 
 
 def known_encoding(name: str) -> str | None:
-    """Return what Python calls an encoding of text; None if there is none of this name."""
+    """Return Python's name of an encoding of text; None if there is none of this name."""
     try:
         "a".encode(name)  # also refuses codecs that are not for text
     except (LookupError, ValueError):
         return None
-    found = codecs.lookup(name).name
-    return None if found in _OF_NAMES else found
+    codec = codecs.lookup(name).name
+    return None if codec in _OF_NAMES else codec
 
 
 def refuse_other_kind(start: bytes, name: str, wanted: str) -> None:
-    """Say what a file is whose beginning is ``start``, if it is known not to be text.
+    """If the beginning ``start`` shows that a file is not text, raise an error that says what it is.
 
-    To be called for what could not be read as text: a text may begin with the same letters as some of these.
+    Call it for files that could not be read as text, because a text may begin with the same letters as some
+    of these.
 
     wanted
-        What is to be given instead.
+        What to give instead.
     """
     for beginning, kind in _BEGINNINGS.items():
         if start.startswith(beginning):

@@ -1,4 +1,4 @@
-"""Texts that may be given as they are, or as the path of a file that holds them."""
+"""Texts that may be given directly or as the path of a file."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from factorwise.errors import DataFileError, InvalidArgumentError
 T = TypeVar("T")
 
 
-def text_or_file(name: str, given: T | PathLike[str]) -> T | str:
-    """Return what was given, or what is in the file if it is a path; refuse the name of a file as a text.
+def text_or_file(name: str, text: T | PathLike[str]) -> T | str:
+    """Return the text, or the content of the file if it is a path; refuse a file name as a text.
 
     name
         The argument, for messages.
     """
-    if isinstance(given, PathLike):
+    if isinstance(text, PathLike):
         try:
-            return Path(given).read_text(encoding="utf-8")
+            return Path(text).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or error
-            raise DataFileError(f"{name}: {given} cannot be read: {why}. Check the path.") from error
-    if isinstance(given, str) and "\n" not in given and _is_file(given):
+            raise DataFileError(f"{name}: {text} cannot be read: {why}. Check the path.") from error
+    if isinstance(text, str) and "\n" not in text and _is_file(text):
         raise InvalidArgumentError(
-            f"{name}={given!r} is the name of a file, where a text is taken: give pathlib.Path({given!r})."
+            f"{name}={text!r} is the name of a file, but a text is needed: give pathlib.Path({text!r})."
         )
-    return given
+    return text
 
 
 def read_bytes(path: str | PathLike[str]) -> bytes:
-    """Return what a file holds; say what to do where it is not there."""
+    """Return the content of a file; if it is missing, say what to do."""
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:
@@ -43,5 +43,5 @@ def read_bytes(path: str | PathLike[str]) -> bytes:
 def _is_file(text: str) -> bool:
     try:
         return Path(text).is_file()
-    except (OSError, ValueError):  # too long for a name, or with a character that none has
+    except (OSError, ValueError):  # too long for a name, or with an invalid character
         return False

@@ -1,4 +1,4 @@
-"""Values named in messages: the first of them, and how many more there are."""
+"""Lists of values in messages: the first of them, and how many more there are."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def some(values: Iterable[object], most: int = 3) -> str:
     return ", ".join(different[:most]) + more
 
 
-def difference(expected: Sequence[str], given: Sequence[str]) -> str:
-    """Say what is missing and what is too much; that the order differs if nothing is.
+def difference(expected: Sequence[str], actual: Sequence[str]) -> str:
+    """Say which values are missing and which are extra, or that only the order differs.
 
     >>> difference(["name", "born"], ["name", "dob"])
     "'born' is missing and 'dob' is extra"
     """
     parts = []
-    for names, others, verdict in ((expected, given, "missing"), (given, expected, "extra")):
-        odd = [name for name in names if name not in others]
+    for names, reference, verdict in ((expected, actual, "missing"), (actual, expected, "extra")):
+        odd = [name for name in names if name not in reference]
         if odd:
             parts.append(f"{some(odd, 8)} {'is' if len(odd) == 1 else 'are'} {verdict}")
-    return " and ".join(parts) or f"{some(given)} stand in another order than {some(expected)}"
+    return " and ".join(parts) or f"the order is {some(actual)} instead of {some(expected)}"

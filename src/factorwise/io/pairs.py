@@ -1,7 +1,7 @@
-"""Pairs of items in order, out of core.
+"""Sort pairs of items out of core.
 
 A pair is one 64-bit word (see `factorwise.kernels.records.pair_joins`). Words are gathered in memory; what
-does not fit is sorted and put down in a scratch folder, from where the pairs are read back in order.
+does not fit is sorted and written to a scratch folder, from which the pairs are read back in order.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from factorwise.kernels.records.pair_joins import ITEM_BITS, TAG_BITS
 
 Words = NDArray[np.uint64]
 
-AT_ONCE = 1 << 24  # pairs gathered, or merged, in one go
+AT_ONCE = 1 << 24  # pairs that are gathered or merged at a time
 _BEGIN = 1 << 16
 
 
 class PairSorter:
-    """Gathers pairs and gives them back in order; to be used as a context, nothing is left of it afterwards.
+    """Gathers pairs and returns them in order; use it as a context manager, which removes its files.
 
-    What a process that was killed left behind is removed by the next one.
+    Files of a process that was killed are removed by the next one.
 
     at_once
-        Pairs to hold in memory while they are gathered; None for `AT_ONCE`. The result does not depend on it.
+        Number of pairs to hold in memory while they are gathered; None for `AT_ONCE`. The result does not
+        depend on it.
     folder
-        Where the scratch folder is made if there are more; None for the system's own place.
+        Where a scratch folder is created if there are more pairs; None for the system's own place.
     """
 
     def __init__(self, n_items: int, *, at_once: int | None = None, folder: str | Path | None = None) -> None:
@@ -57,7 +58,7 @@ class PairSorter:
         self._stack.close()
 
     def room(self, least: int) -> Words:
-        """Return a free stretch of at least so many words, to be filled from its beginning; see `keep`."""
+        """Return free space for at least this many words, to be filled from its beginning; see `keep`."""
         needed = self._count + least
         if needed > len(self._words):
             if needed > self._at_once and self._count:
@@ -70,22 +71,22 @@ class PairSorter:
         return self._words[self._count :]
 
     def keep(self, count: int) -> None:
-        """Keep the first words of the stretch that `room` returned last."""
+        """Keep the first words of the space that `room` returned last."""
         self._count += count
 
     def add(self, words: Words) -> None:
-        """Take over pairs that were made elsewhere."""
+        """Add pairs that were made elsewhere."""
         for begin in range(0, len(words), self._at_once):
             part = words[begin : begin + self._at_once]
             self.room(len(part))[: len(part)] = part
             self.keep(len(part))
 
     def gathered(self) -> Words:
-        """Return the pairs that are in memory, as they came."""
+        """Return the pairs in memory, in the order in which they were added."""
         return self._words[: self._count]
 
     def sorted_pairs(self) -> Iterator[Words]:
-        """Yield all pairs in order, a stretch of first items at a time; a pair may stand more than once."""
+        """Yield all pairs in order, in stretches of first items; a pair may be repeated."""
         last = self.gathered()
         last.sort()
         runs = [*self._runs, last]
@@ -108,7 +109,7 @@ class PairSorter:
             yield merged
 
     def _put_down(self) -> None:
-        """Write what is in memory to the scratch folder, in order."""
+        """Sort the words in memory and write them to the scratch folder."""
         if self._folder is None:
             self._folder = self._stack.enter_context(scratch_folder(self._parent))
         path = self._folder / f"run{len(self._runs)}"

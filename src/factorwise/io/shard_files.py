@@ -1,8 +1,8 @@
 """Checkpoints of sharded runs: a Parquet file for each shard, and a manifest that is written last.
 
 A folder may be a path, or an address that Arrow knows (``s3://``, ``gs://``, ``hdfs://``...) or that fsspec
-does. Every attempt to write a shard has a file name of its own, so that a task which is run twice, or whose
-machine was thought lost, overwrites nothing. Files that no manifest names do not count.
+does. Every attempt to write a shard uses its own file name, so that a task that runs twice, or whose machine
+was believed lost, overwrites nothing. Files that no manifest names are ignored.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ _LISTS = {"neighbor": pa.int64(), "score": pa.float32()}
 
 
 class PartFile(NamedTuple):
-    """A file of one shard: its name, how many items it holds, and the sum of their hashes."""
+    """A file of one shard: its name, the number of items, and the sum of their hashes."""
 
     name: str
     items: int
     hashes: int
 
     def check(self, checksum: tuple[int, int]) -> None:
-        """Complain if what was read is not what was written."""
+        """Raise an error if what was read is not what was written."""
         if tuple(checksum) != (self.items, self.hashes):
             raise DataFileError(
-                f"{self.name}: holds {checksum[0]} items instead of {self.items}, or others than were"
-                " written. Remove the checkpoint to begin anew."
+                f"{self.name}: has {checksum[0]} items instead of {self.items}, or other items than"
+                " were written. Remove the checkpoint to start again."
             )
 
 
 class Manifest(NamedTuple):
-    """What commits a checkpoint: the run it belongs to, where that stood, and the files of the shards."""
+    """A committed checkpoint: its run, the state of that, and the files of the shards."""
 
     fingerprint: str
     state: Mapping[str, Any]
@@ -63,18 +63,18 @@ class ShardStore:
     address: str
 
     def reach(self) -> None:
-        """Complain now if the folder cannot be made or reached."""
+        """Raise an error now if the folder cannot be created or reached."""
         files, folder = self._opened()
         try:
             files.create_dir(folder, recursive=True)
         except OSError as error:
             raise DataFileError(
-                f"{self.address}: cannot be written to ({error}). Check what you are allowed, or give another"
-                " folder."
+                f"{self.address}: cannot be written to ({error}). Check your permissions, or give"
+                " another folder."
             ) from error
 
     def write(self, shard: int, columns: Mapping[str, NDArray[Any]], checksum: tuple[int, int]) -> PartFile:
-        """Write the rows of a shard to a file of their own."""
+        """Write the rows of a shard to its own file."""
         files, folder = self._opened()
         files.create_dir(folder, recursive=True)
         name = f"shard-{shard:05d}-{secrets.token_hex(8)}.parquet"
@@ -90,12 +90,12 @@ class ShardStore:
                 return _columns(pq.read_table(stream))
         except (OSError, pa.ArrowException, AttributeError, KeyError, ValueError) as error:
             raise DataFileError(
-                f"{self.address}: cannot read {file.name} of the checkpoint ({error}). Remove the checkpoint"
-                " to begin anew."
+                f"{self.address}: cannot read {file.name} of the checkpoint ({error}). Remove the"
+                " checkpoint to start again."
             ) from error
 
     def commit(self, manifest: Manifest) -> None:
-        """Make a checkpoint count, and remove those before it."""
+        """Commit a checkpoint, and remove earlier ones."""
         files, folder = self._opened()
         text = {
             "format": FORMAT,
@@ -111,10 +111,10 @@ class ShardStore:
         self._clear(keeping={name, *(file.name for file in manifest.files)})
 
     def latest(self, fingerprint: str, *, begun: bool = False) -> Manifest | None:
-        """Return the manifest of the last checkpoint of this run; None where there is none.
+        """Return the manifest of the last checkpoint of this run; None if there is none.
 
         begun
-            Whether ``fingerprint`` is only how that of the run begins, as far as it is known.
+            Whether ``fingerprint`` is only the known beginning of the run's fingerprint.
         """
         files, folder = self._opened()
         names = sorted(filter(_MANIFEST.fullmatch, self._names()))
@@ -123,33 +123,33 @@ class ShardStore:
         try:
             with files.open_input_stream(posixpath.join(folder, names[-1])) as stream:
                 text = json.loads(stream.read())
-            found = Manifest(
+            manifest = Manifest(
                 text["fingerprint"], text["state"], [_part_file(*file) for file in text["files"]]
             )
             known = text["format"] == FORMAT
-            if not isinstance(found.fingerprint, str) or not isinstance(found.state, dict):
+            if not isinstance(manifest.fingerprint, str) or not isinstance(manifest.state, dict):
                 raise TypeError("neither a fingerprint nor a state")
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataFileError(
-                f"{self.address}: {names[-1]} is damaged. Give another folder, or remove it to begin anew."
+                f"{self.address}: {names[-1]} is damaged. Give another folder, or remove it to start again."
             ) from error
-        same = found.fingerprint.startswith(fingerprint) if begun else found.fingerprint == fingerprint
+        same = manifest.fingerprint.startswith(fingerprint) if begun else manifest.fingerprint == fingerprint
         if not known or not same:
             raise DataFileError(
-                f"{self.address}: is the checkpoint of another run (other records, model, settings, seed or"
-                " number of shards). Give another folder, or remove it to begin anew."
+                f"{self.address}: is the checkpoint of another run (other records, model, settings,"
+                " seed or number of shards). Give another folder, or remove it to start again."
             )
-        return found
+        return manifest
 
     def clear(self) -> None:
         """Remove all checkpoints."""
         self._clear(keeping=set())
 
     def _clear(self, keeping: set[str]) -> None:
-        """Remove checkpoints, and parts of others that were never finished; other files are left alone."""
+        """Remove checkpoints, and incomplete parts of others; other files stay."""
         files, folder = self._opened()
         old = self._names() - keeping
-        # manifests first: one without its files would be a checkpoint that cannot be read
+        # manifests first: one without its files would be an unreadable checkpoint
         for kind in (_MANIFEST, _DRAFT, _SHARD):
             for name in sorted(filter(kind.fullmatch, old)):
                 files.delete_file(posixpath.join(folder, name))
@@ -164,14 +164,14 @@ class ShardStore:
 
 
 def _part_file(name: object, items: object, hashes: object) -> PartFile:
-    """Return an entry of a manifest; its name is that of a file in the folder, and of no other."""
+    """Return an entry of a manifest whose name is a plain file name in the folder."""
     if not isinstance(name, str) or not _SHARD.fullmatch(name):
-        raise ValueError(f"{name!r} is no file of a shard")
+        raise ValueError(f"{name!r} is not the name of a shard file")
     return PartFile(name, as_whole("items", items), as_whole("hashes", hashes, 0, 2**64))
 
 
 def _table(columns: Mapping[str, NDArray[Any]]) -> pa.Table:
-    """Rows, perhaps with lists of links; their bounds stand in the lists."""
+    """Return rows as a table, possibly with lists of links, whose bounds are those of the lists."""
     arrays = {name: pa.array(columns[name]) for name in columns if name not in ("start", *_LISTS)}
     for name, kind in _LISTS.items():
         if name in columns:

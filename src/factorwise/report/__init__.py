@@ -1,4 +1,4 @@
-"""Reports: one HTML file that shows what was run and what came of it, without a network or a server."""
+"""Reports: one HTML file that shows a run and its results, without a network or a server."""
 
 from factorwise.report.page import Report, write_report
 from factorwise.report.sections import (

@@ -1,7 +1,7 @@
-"""The page: one file with its style, its code, its charts and its data inside.
+"""The HTML page of a report: one file that contains its style, its code, its charts and its data.
 
-Nothing of what users gave becomes markup. Text in the frame is escaped; everything else is data in JSON that
-the page's code puts into the document as text. A policy in the page forbids all connections.
+Nothing that users gave becomes markup: text in the frame is escaped, and everything else is JSON data that
+the page's code inserts as text. A content security policy in the page forbids all connections.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ style-src 'unsafe-inline'; script-src {hashes}">
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A page: heading, a line below it, and sections."""
+    """A page with a heading, a line below it, and sections."""
 
     title: str
     subtitle: str = ""
@@ -68,7 +68,7 @@ class Report:
 
 
 def write_report(path: str | os.PathLike[str], report: Report) -> int:
-    """Write the page, whole or not at all, and return its size in bytes."""
+    """Write the page, completely or not at all, and return its size in bytes."""
     text = report.to_html().encode()
     with atomic_binary(path) as stream:
         stream.write(text)
@@ -76,15 +76,15 @@ def write_report(path: str | os.PathLike[str], report: Report) -> int:
 
 
 def as_script_data(value: Any) -> str:
-    """Return JSON that cannot end the element it stands in, nor be taken for anything but data."""
+    """Return JSON that cannot close its script element and can only be read as data."""
     text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for mark in "<>&\u2028\u2029":
-        text = text.replace(mark, f"\\u{ord(mark):04x}")
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _finite(value: Any) -> Any:
-    """Replace numbers that JSON does not have; NumPy's become plain ones."""
+    """Replace numbers that JSON lacks; NumPy's numbers become plain ones."""
     if isinstance(value, dict):
         return {str(key): _finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What a report is made of. Sections hold plain data; the page shows each kind its own way."""
+"""The sections of a report. They contain plain data; the page shows each kind in its own way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Section:
     """A part of the page with a heading.
 
     note
-        A sentence below the heading: what is shown, what was left out.
+        A sentence below the heading that says what is shown and what was left out.
     """
 
     kind: ClassVar[str]
@@ -22,7 +22,7 @@ class Section:
     note: str = ""
 
     def document(self) -> dict[str, Any]:
-        """Return the section as what JSON can hold."""
+        """Return the section as JSON values."""
         return {"kind": self.kind, **asdict(self)}
 
 
@@ -48,7 +48,7 @@ class Series:
     """One line or set of bars: its name and its points.
 
     weight
-        How large each point of a line is drawn, by area; None for all alike.
+        The area of each point of a line; None for equal points.
     """
 
     name: str
@@ -62,8 +62,7 @@ class Chart(Section):
     """Lines or bars.
 
     style
-        ``"line"``, ``"bar"``; ``"diagonal"`` is a line with the diagonal beside it, for
-        reliability.
+        ``"line"``, ``"bar"``; ``"diagonal"`` is a line with the diagonal for comparison, for reliability.
     """
 
     kind: ClassVar[str] = "chart"
@@ -76,7 +75,7 @@ class Chart(Section):
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A cluster of records: its name, how sure it is, and the ids and values of its members.
+    """A cluster of records: its name, its probability, and the ids and values of its members.
 
     left_out
         How many further members it has.
@@ -90,13 +89,13 @@ class Entity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entities(Section):
-    """Clusters to be searched, sorted by size or doubt, and looked into, with what differs marked.
+    """Clusters that can be searched, sorted by size or uncertainty, and opened; differences are marked.
 
     columns
-        Names of the values of a member; the first is its id. Texts are its values; numbers are
-        what was found out about it.
+        Names of the values of a member; the first is its id. Texts are the member's own values; numbers were
+        computed about it.
     noun
-        What members are called.
+        The word for a member.
     compared
         Whether to mark the words in which members differ.
     """
@@ -110,10 +109,10 @@ class Entities(Section):
 
 @dataclass(frozen=True, slots=True)
 class PairCase:
-    """Two records in doubt, the probability that they are one, and what each comparison adds to the score.
+    """Two uncertain records, the probability that they match, and the contribution of each comparison.
 
     alone
-        The probability if there were no other records; None if it is not known.
+        The probability without any other records; None if it is unknown.
     """
 
     one: Sequence[Cell]
@@ -135,7 +134,7 @@ class Pairs(Section):
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Tokens with their labels, how probable these are, and the true ones where they are known.
+    """Tokens with their labels, the probabilities of these, and the true labels if they are known.
 
     left_out
         How many further tokens it has.
@@ -150,7 +149,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentences(Section):
-    """Sentences with their labels, shaded by doubt."""
+    """Sentences with their labels, shaded by uncertainty."""
 
     kind: ClassVar[str] = "sentences"
     sentences: Sequence[Sentence]
@@ -158,10 +157,10 @@ class Sentences(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix(Section):
-    """Square or oblong tables of numbers as colors, one for each step: confusions, flows over time.
+    """Square or rectangular tables of numbers as colors, one for each step: confusions, flows over time.
 
     mistakes
-        Whether what matters is off the diagonal: only that is listed where a table would be too large.
+        Whether only entries off the diagonal matter: only these are listed if a table would be too large.
     """
 
     kind: ClassVar[str] = "matrix"

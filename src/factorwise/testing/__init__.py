@@ -1,4 +1,4 @@
-"""Checks for other people's templates, proposers, transition kernels and oracles."""
+"""Checks for your own templates, proposers, transition kernels and oracles."""
 
 from factorwise.testing.oracles import (
     awkward_graphs,

@@ -1,11 +1,11 @@
-"""Checks that any marginal oracle and any MAP oracle must pass, on graphs that are awkward on purpose.
+"""Checks that any marginal oracle and any MAP oracle must pass, on deliberately awkward graphs.
 
 >>> from factorwise.inference.exact.enumeration import Enumeration
 >>> for check in marginal_oracle_checks(Enumeration(), awkward_graphs()):
 ...     check()
 
 Every check is a `functools.partial` that raises ``AssertionError``; `check_name` names it for a test report.
-An oracle that is exact only on some graphs is given only those: ``{name: graph for name, graph in
+Give an oracle that is exact only on some graphs just those: ``{name: graph for name, graph in
 awkward_graphs().items() if is_acyclic(graph)}``.
 """
 
@@ -29,7 +29,7 @@ _SEED = 20
 
 
 def awkward_graphs() -> dict[str, FactorGraph]:
-    """Return small graphs, each with one thing that breaks careless inference; all are possible."""
+    """Return small possible graphs, each with one property that breaks careless inference."""
     draw = np.random.default_rng(_SEED).normal
     graphs: dict[str, FactorGraph] = {}
 
@@ -71,12 +71,12 @@ def awkward_graphs() -> dict[str, FactorGraph]:
 
 
 def impossible_graphs() -> dict[str, FactorGraph]:
-    """Return graphs in which every setting has probability zero, though no single table says so alone.
+    """Return graphs in which every setting has probability zero, although no single table shows it.
 
     The exception is the first, whose one table forbids everything.
     """
     same = np.where(np.eye(2) > 0, 0.0, FORBIDDEN)
-    other = same[::-1]
+    reversed_scope = same[::-1]
     return {
         "forbidden variable": FactorGraph.build(
             [2, 2], [((0,), [FORBIDDEN] * 2), ((0, 1), np.zeros((2, 2)))]
@@ -86,7 +86,7 @@ def impossible_graphs() -> dict[str, FactorGraph]:
             [((0,), [0.0, FORBIDDEN]), ((0, 1), same), ((1, 2), same), ((2,), [FORBIDDEN, 0.0])],
         ),
         "contradiction in a loop": FactorGraph.build(
-            [2, 2, 2], [((0, 1), same), ((1, 2), same), ((2, 0), other)]
+            [2, 2, 2], [((0, 1), same), ((1, 2), same), ((2, 0), reversed_scope)]
         ),
         "forbidding constant": FactorGraph.build([2], [((), FORBIDDEN), ((0,), [0.0, 1.0])]),
     }
@@ -100,7 +100,7 @@ def grid_edges(rows: int, columns: int) -> list[tuple[int, ...]]:
 
 
 def is_acyclic(graph: FactorGraph) -> bool:
-    """Whether variables and factors, joined where a factor names a variable, form a forest.
+    """Whether variables and factors, connected if a factor names a variable, form a forest.
 
     Two factors over the same pair of variables already close a loop.
     """
@@ -126,7 +126,7 @@ def marginal_oracle_checks(
     """Yield the checks that an oracle exact on all of ``graphs`` must pass.
 
     tolerance
-        Largest error of a probability; of log Z and of the entropy, relative to the size of the scores too.
+        Largest error of a probability; for log Z and the entropy, relative to the size of the scores.
     """
     for name, graph in graphs.items():
         yield partial(_marginals_have_the_shapes_of_the_graph, oracle, graph, name=name)
@@ -153,13 +153,17 @@ def map_oracle_checks(
 def impossible_checks(
     ask: Callable[[FactorGraph], object], graphs: Mapping[str, FactorGraph]
 ) -> Iterator[partial[None]]:
-    """Yield the checks that ``ask`` (say ``oracle.marginals``) refuses graphs without a possible setting."""
+    """Yield the checks that ``ask`` refuses graphs without a possible setting.
+
+    ask
+        A method, for example ``oracle.marginals``.
+    """
     for name, graph in graphs.items():
         yield partial(_the_impossible_is_refused, ask, graph, name=name)
 
 
 def check_name(check: partial[None]) -> str:
-    """Return the name of a check and of the graph it runs on."""
+    """Return the name of a check and of its graph."""
     return f"{check.func.__name__.strip('_')}: {check.keywords['name']}"
 
 
@@ -175,7 +179,7 @@ def _shared_tables(table: NDArray[np.float64]) -> FactorGraph:
 
 
 def _cancelling_scores() -> FactorGraph:
-    """Each factor leans by 1800 nats and its neighbour leans back, so that every setting stays likely."""
+    """Return a chain whose factors favor labels by 1800 nats but cancel, so that every setting is likely."""
     lean = np.array([900.0, -900.0])
     first = np.array([[0.1, -0.4], [0.7, 0.2]]) - lean[:, None] + lean
     second = np.array([[-0.3, 0.5], [0.0, 0.9]]) - lean[:, None]
@@ -202,49 +206,51 @@ def _hard_graphs() -> dict[str, FactorGraph]:
 
 
 def _marginals_have_the_shapes_of_the_graph(oracle: MarginalOracle, graph: FactorGraph, *, name: str) -> None:
-    found = oracle.marginals(graph)
-    assert [len(p) for p in found.node] == graph.cardinality.tolist(), f"node marginals of {name!r}"
+    marginals = oracle.marginals(graph)
+    assert [len(p) for p in marginals.node] == graph.cardinality.tolist(), f"node marginals of {name!r}"
     shapes = [table.shape for _, table in graph.factors()]
-    assert [np.shape(p) for p in found.factor] == shapes, f"factor marginals of {name!r}"
+    assert [np.shape(p) for p in marginals.factor] == shapes, f"factor marginals of {name!r}"
 
 
 def _node_marginals_equal_enumeration(
     oracle: MarginalOracle, graph: FactorGraph, tolerance: float, *, name: str
 ) -> None:
-    found, wanted = oracle.marginals(graph).node, Enumeration().marginals(graph).node
-    _assert_all_close(found, wanted, tolerance, f"variable {{}} of {name!r}")
+    actual, wanted = oracle.marginals(graph).node, Enumeration().marginals(graph).node
+    _assert_all_close(actual, wanted, tolerance, f"variable {{}} of {name!r}")
 
 
 def _factor_marginals_equal_enumeration(
     oracle: MarginalOracle, graph: FactorGraph, tolerance: float, *, name: str
 ) -> None:
-    found, wanted = oracle.marginals(graph).factor, Enumeration().marginals(graph).factor
-    _assert_all_close(found, wanted, tolerance, f"factor {{}} of {name!r}")
+    actual, wanted = oracle.marginals(graph).factor, Enumeration().marginals(graph).factor
+    _assert_all_close(actual, wanted, tolerance, f"factor {{}} of {name!r}")
 
 
-def _assert_all_close(found: Sequence[Floats], wanted: Sequence[Floats], tolerance: float, what: str) -> None:
-    assert len(found) == len(wanted), what.format(f"(one of {len(found)} instead of {len(wanted)})")
-    for index, (ours, exact) in enumerate(zip(found, wanted, strict=True)):
+def _assert_all_close(
+    actual: Sequence[Floats], wanted: Sequence[Floats], tolerance: float, what: str
+) -> None:
+    assert len(actual) == len(wanted), what.format(f"(one of {len(actual)} instead of {len(wanted)})")
+    for index, (ours, exact) in enumerate(zip(actual, wanted, strict=True)):
         np.testing.assert_allclose(ours, exact, rtol=0, atol=tolerance, err_msg=what.format(index))
 
 
 def _log_partition_equals_enumeration(
     oracle: MarginalOracle, graph: FactorGraph, tolerance: float, *, name: str
 ) -> None:
-    found, wanted = oracle.marginals(graph), Enumeration().marginals(graph)
-    _assert_close(found.log_partition, wanted.log_partition, graph, tolerance, f"log Z of {name!r}")
+    actual, wanted = oracle.marginals(graph), Enumeration().marginals(graph)
+    _assert_close(actual.log_partition, wanted.log_partition, graph, tolerance, f"log Z of {name!r}")
 
 
 def _entropy_equals_enumeration(
     oracle: MarginalOracle, graph: FactorGraph, tolerance: float, *, name: str
 ) -> None:
-    found, wanted = oracle.marginals(graph), Enumeration().marginals(graph)
-    _assert_close(found.entropy, wanted.entropy, graph, tolerance, f"entropy of {name!r}")
+    actual, wanted = oracle.marginals(graph), Enumeration().marginals(graph)
+    _assert_close(actual.entropy, wanted.entropy, graph, tolerance, f"entropy of {name!r}")
 
 
-def _assert_close(found: float, wanted: float, graph: FactorGraph, tolerance: float, what: str) -> None:
+def _assert_close(actual: float, wanted: float, graph: FactorGraph, tolerance: float, what: str) -> None:
     size = 1.0 + float(np.abs(graph.tables[np.isfinite(graph.tables)]).max(initial=0.0))
-    assert abs(found - wanted) <= tolerance * size, f"{what}: {found} instead of {wanted}"
+    assert abs(actual - wanted) <= tolerance * size, f"{what}: {actual} instead of {wanted}"
 
 
 def _marginals_leave_the_graph_alone(oracle: MarginalOracle, graph: FactorGraph, *, name: str) -> None:
@@ -259,22 +265,22 @@ def _marginals_are_the_same_twice(oracle: MarginalOracle, graph: FactorGraph, *,
 
 
 def _best_is_a_setting_of_the_graph(oracle: MapOracle, graph: FactorGraph, *, name: str) -> None:
-    found = oracle.best(graph)
-    assert found.values.dtype == np.int64, f"labels of {name!r} are {found.values.dtype}"
-    assert found.values.shape == (graph.n_variables,), f"labels of {name!r}"
-    assert ((found.values >= 0) & (found.values < graph.cardinality)).all(), f"labels of {name!r}"
+    best = oracle.best(graph)
+    assert best.values.dtype == np.int64, f"labels of {name!r} are {best.values.dtype}"
+    assert best.values.shape == (graph.n_variables,), f"labels of {name!r}"
+    assert ((best.values >= 0) & (best.values < graph.cardinality)).all(), f"labels of {name!r}"
 
 
 def _best_score_is_the_score_of_its_values(oracle: MapOracle, graph: FactorGraph, *, name: str) -> None:
-    found = oracle.best(graph)
-    assert found.score == graph.score(found.values), f"score of the best setting of {name!r}"
+    best = oracle.best(graph)
+    assert best.score == graph.score(best.values), f"score of the best setting of {name!r}"
 
 
 def _best_score_equals_enumeration(
     oracle: MapOracle, graph: FactorGraph, tolerance: float, *, name: str
 ) -> None:
-    found, wanted = oracle.best(graph), Enumeration().best(graph)
-    _assert_close(found.score, wanted.score, graph, tolerance, f"best score of {name!r}")
+    best, wanted = oracle.best(graph), Enumeration().best(graph)
+    _assert_close(best.score, wanted.score, graph, tolerance, f"best score of {name!r}")
 
 
 def _best_leaves_the_graph_alone(oracle: MapOracle, graph: FactorGraph, *, name: str) -> None:
@@ -284,8 +290,8 @@ def _best_leaves_the_graph_alone(oracle: MapOracle, graph: FactorGraph, *, name:
 
 
 def _best_is_the_same_twice(oracle: MapOracle, graph: FactorGraph, *, name: str) -> None:
-    found: list[Best] = [oracle.best(graph) for _ in range(2)]
-    np.testing.assert_array_equal(found[0].values, found[1].values, err_msg=f"two calls on {name!r}")
+    answers: list[Best] = [oracle.best(graph) for _ in range(2)]
+    np.testing.assert_array_equal(answers[0].values, answers[1].values, err_msg=f"two calls on {name!r}")
 
 
 def _the_impossible_is_refused(
@@ -303,6 +309,6 @@ def _arrays(graph: FactorGraph) -> tuple[bytes, ...]:
     return tuple(part.tobytes() for part in parts)
 
 
-def _flat(found: Marginals) -> NDArray[np.float64]:
-    numbers = [np.array([found.log_partition, found.entropy])]
-    return np.concatenate([np.ravel(p) for p in (*numbers, *found.node, *found.factor)])
+def _flat(marginals: Marginals) -> NDArray[np.float64]:
+    numbers = [np.array([marginals.log_partition, marginals.entropy])]
+    return np.concatenate([np.ravel(p) for p in (*numbers, *marginals.node, *marginals.factor)])

@@ -7,8 +7,7 @@
 ...     check()
 
 Every check is a `functools.partial` that raises ``AssertionError``; `check_name` names it for a test report.
-They use nothing but what the protocols of `factorwise.inference.mcmc.kernel` promise and, of a world,
-``after`` and ``canonical``.
+They use only the protocols of `factorwise.inference.mcmc.kernel` and a world's ``after`` and ``canonical``.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from factorwise.model.model import Model
 from factorwise.rng import Stream
 
 _DRAWS = 20
-_TEMPERATURE = 0.7  # not 1, so that tempering twice or not at all is caught
+_TEMPERATURE = 0.7  # not 1, so that tempering twice or not at all is detected
 _GAINS = (-40.0, -3.0, -1.0, -0.3, 0.0, 0.3, 1.0, 3.0, 40.0)
 
 
@@ -36,9 +35,9 @@ def proposer_checks(
     """Yield the checks any proposer must pass.
 
     worlds
-        Where it is asked; what it proposes may lie outside.
+        The worlds in which it proposes; proposals may lead to others.
     tolerance
-        Largest error of a probability or, of a ratio of two, of its logarithm.
+        Largest error of a probability, or of the logarithm of a ratio.
     """
     known = _Supports(proposer)
     for world in worlds:
@@ -59,23 +58,24 @@ def kernel_checks(kernel: TransitionKernel, worlds: Sequence[Any]) -> Iterator[p
 
 
 def exact_distribution(model: Model, worlds: Sequence[Any], temperature: float = 1.0) -> NDArray[np.float64]:
-    """Return the probability of each world where ``worlds`` are all there are."""
+    """Return the probability of each world, if ``worlds`` are all there are."""
     scores = np.array([model.score(world) for world in worlds]) / temperature
     weights = np.exp(scores - scores.max())
     return np.asarray(weights / weights.sum())
 
 
 class _Ways(NamedTuple):
-    """Where proposals lead, and all that lead there."""
+    """The worlds to which proposals lead, and all proposals for each."""
 
     there: Any
     proposals: list[Proposal]
 
 
 class _Supports:
-    """What a proposer may propose, world by world, each enumerated once.
+    """The possible proposals of each world, enumerated once.
 
-    A diff names clusters by ids that equal worlds need not share, so the worlds that diffs lead to are kept.
+    A diff names clusters by ids, which equal worlds need not share, so the worlds to which diffs lead are
+    stored.
     """
 
     def __init__(self, proposer: Proposer) -> None:
@@ -90,14 +90,14 @@ class _Supports:
         return self._known[key]
 
     def ways(self, world: Any) -> dict[Hashable, _Ways]:
-        """Return the proposals by the world they lead to; those that stay are left out."""
+        """Return the proposals by the world to which they lead; those that stay are left out."""
         key = world.canonical()
         if key not in self._ways:
             ways: dict[Hashable, _Ways] = {}
             for proposal in self.of(world):
                 if proposal.diff is not None and proposal.log_forward > -math.inf:
-                    there = world.after(proposal.diff)
-                    ways.setdefault(there.canonical(), _Ways(there, [])).proposals.append(proposal)
+                    target = world.after(proposal.diff)
+                    ways.setdefault(target.canonical(), _Ways(target, [])).proposals.append(proposal)
             ways.pop(key, None)
             self._ways[key] = ways
         return self._ways[key]
@@ -111,29 +111,30 @@ def _forward_probabilities_sum_to_one(known: _Supports, world: Any, tolerance: f
 def _every_proposal_is_balanced_by_its_way_back(
     known: _Supports, world: Any, tolerance: float, *, name: str
 ) -> None:
-    """Compare the flow that would be accepted either way, whatever the gain between the two worlds.
+    """Compare the flow of accepted proposals in both directions, whatever the gain between the two worlds.
 
-    Where one proposal leads there and one back, that is to say that the backward probability of each is the
-    forward probability of the other. A proposer that conditions on auxiliary variables lists a proposal for
-    each of their values; the flows then agree in sum.
+    If one proposal leads there and one back, the backward probability of each must be the forward probability
+    of the other. A proposer that conditions on auxiliary variables lists a proposal for each of their values;
+    the flows then agree in sum.
     """
-    for there, proposals in known.ways(world).values():
-        back = known.ways(there).get(world.canonical(), _Ways(world, [])).proposals
+    for target, proposals in known.ways(world).values():
+        back = known.ways(target).get(world.canonical(), _Ways(world, [])).proposals
         assert back or all(p.log_backward == -math.inf for p in proposals), (
-            f"{proposals[0].diff} leads from {name} to {there}, but no proposal leads back"
+            f"{proposals[0].diff} leads from {name} to {target}, but no proposal leads back"
         )
         for gain in _GAINS:
             out = math.fsum(_accepted(p.log_forward, p.log_backward, gain) for p in proposals)
             home = math.fsum(_accepted(p.log_backward, p.log_forward, gain) for p in back)
             assert abs(out - home) <= tolerance * max(out, home), (
-                f"from {name} to {there} flows {out} at a gain of {gain} and {home} flows back:"
-                f" the backward probability declared is {_total(p.log_backward for p in proposals)},"
-                f" that of the way back is {_total(p.log_forward for p in back)}"
+                f"the flow from {name} to {target} is {out} at a gain of {gain}, and the flow back is"
+                f" {home}: the declared backward probability is"
+                f" {_total(p.log_backward for p in proposals)}, but the forward probability of the way"
+                f" back is {_total(p.log_forward for p in back)}"
             )
 
 
 def _accepted(log_forward: float, log_backward: float, gain: float) -> float:
-    """Probability of proposing and accepting a change with this gain at temperature 1."""
+    """Return the probability of proposing and accepting a change with this gain at temperature 1."""
     return math.exp(min(log_forward, log_backward + gain))
 
 
@@ -153,15 +154,15 @@ def _draws_are_among_the_support(known: _Supports, world: Any, tolerance: float,
         ratio = drawn.log_backward - drawn.log_forward
         declared = [p.log_backward - p.log_forward for p in ways[target].proposals]
         assert any(ratio == d or abs(ratio - d) <= tolerance for d in declared), (
-            f"{drawn.diff} was drawn in {name} with log backward minus log forward {ratio},"
-            f" but declared is {declared}"
+            f"{drawn.diff} was drawn in {name} with log backward minus log forward {ratio}, but"
+            f" {declared} is declared"
         )
 
 
 def _same_seed_same_draw(proposer: Proposer, world: Any, *, name: str) -> None:
     for seed in range(_DRAWS):
         first, second = (proposer.draw(Stream(seed), world) for _ in range(2))
-        assert first == second, f"two draws in {name} from one seed differ: {first}, {second}"
+        assert first == second, f"two draws in {name} with the same seed differ: {first}, {second}"
 
 
 def _a_draw_leaves_the_world_alone(proposer: Proposer, world: Any, *, name: str) -> None:

@@ -1,8 +1,4 @@
-"""A check of templates that are walked in shards: a clustering is worth what its parts are worth together.
-
->>> from factorwise.model.templates import ClusterSize
->>> check_restriction(ClusterSize(), 6)
-"""
+"""A check of templates for shards: the score of a clustering must be the sum of the scores of its parts."""
 
 from __future__ import annotations
 
@@ -24,16 +20,16 @@ def check_restriction(
     seed: int = 0,
     tolerance: float = 1e-9,
 ) -> None:
-    """Raise `TemplateCheckError` at the first clustering that is not worth what its parts are.
+    """Raise `TemplateCheckError` at the first clustering whose score is not the sum of its parts' scores.
 
-    Random clusterings are put, cluster by cluster, into up to ``most`` parts; the statistics and the constant
-    of the whole must be the sums of those that ``template.restrict_to(items)`` has for each of them.
+    Random clusterings are split, cluster by cluster, into up to ``most`` parts; the statistics and the
+    constant of the whole must be the sums of those of ``template.restrict_to(items)`` for each part.
 
     tolerance
         Largest error, relative to the size of the statistics.
     """
     if not isinstance(template, Template):
-        raise InvalidArgumentError(f"check_restriction checks a template, but {template!r} was given.")
+        raise InvalidArgumentError(f"check_restriction needs a template, but {template!r} was given.")
     check_count("n_items", n_items, 2)
     stream = Stream(seed)
     for _ in range(trials):
@@ -52,7 +48,7 @@ def check_restriction(
             named = template.weight_name(int(wrong[0])) if len(wrong) else "the constant"
             raise TemplateCheckError(
                 f"template {template.name!r} ({type(template).__name__}) is wrong about the parts"
-                f" {home.tolist()} of {world}: {named} of the parts does not add up to that of the whole. Its"
-                " restrict_to must keep every factor among the items, and a factor must not concern items of"
-                " two clusters."
+                f" {home.tolist()} of {world}: {named} of the parts does not sum to that of the whole."
+                " Its restrict_to must keep every factor among the items, and no factor may involve"
+                " items of two clusters."
             )

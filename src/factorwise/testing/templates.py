@@ -1,12 +1,8 @@
-"""A check that any template must pass: what it says a diff touches is what the whole world says.
+"""A check that any template must pass: its account of a diff must agree with the whole world.
 
-A template that forgets a factor, or counts one twice, gives wrong gains without any error; the sampler then
-walks towards another distribution. The check walks along random diffs, so that many different worlds are
-seen, and compares every difference with brute force.
-
->>> from factorwise.model.templates import ClusterSize
->>> from factorwise.world.partition import Partition
->>> check_template(ClusterSize(), Partition.singletons(6))
+A template that forgets a factor, or counts one twice, gives wrong gains without any error, and the sampler
+then samples another distribution. The check walks along random diffs, so that many different worlds occur,
+and compares every difference with brute force.
 """
 
 from __future__ import annotations
@@ -39,23 +35,24 @@ from factorwise.world.targets import Changes, TargetWorld
 _MOST_AT_ONCE = 4  # variables that one random relabel changes
 
 _MEND_METHODS = (
-    "Mend its difference or its statistics: a factor that the diff touches was left out or counted twice."
+    "Fix its difference or its statistics: a factor that the diff touches was left out or counted twice."
 )
 _MEND_FUNCTION = (
-    "Mend its function: it depends on the order of the items, on something random or on what it was called"
-    " with before, or it changes what it is given. Its answer must follow from its arguments alone and be"
-    " the same in any order of the items, as with min, max, sum or len."
+    "Fix its function: it depends on the order of the items, on randomness or on earlier calls, or it"
+    " changes its arguments. Its answer must depend only on its arguments and be the same in any order"
+    " of the items, as with min, max, sum or len."
 )
 _MEND_FUNCTION_OF_LABELS = (
-    "Mend its function: it depends on something random or on what it was called with before, or it changes"
-    " what it is given. Its answer must follow from its arguments alone."
+    "Fix its function: it depends on randomness or on earlier calls, or it changes its arguments. Its"
+    " answer must depend only on its arguments."
 )
 _MEND_TOUCHED = (
-    "Mend its touched: it must write the keys of all factors that depend on the variable, those that its"
-    " label makes exist included. Both functions must depend on their arguments alone, and change none but"
-    " out."
+    "Fix its touched: it must write the keys of all factors that depend on the variable, including"
+    " those that its label creates. Both functions must depend only on their arguments, and may change"
+    " only out."
 )
-_REMEDIES: dict[type[AnyTemplate], str] = {  # of templates that are made of functions, and not derived from
+# for templates made of functions; all others derive from Template
+_REMEDIES: dict[type[AnyTemplate], str] = {
     PairTemplate: _MEND_FUNCTION,
     VectorPairTemplate: _MEND_FUNCTION,
     ClusterTemplate: _MEND_FUNCTION,
@@ -75,44 +72,44 @@ def check_template(
 ) -> None:
     """Raise `TemplateCheckError` at the first random diff about which ``template`` is wrong.
 
-    It is raised, too, if none of the diffs changed anything, if a declared ``bound`` is exceeded, and if two
+    It is also raised if none of the diffs changed anything, if a declared ``bound`` is exceeded, and if two
     weights have the same name.
 
     steps
-        Diffs to try; the walk enters every world that the template does not forbid.
+        Number of diffs to try; the walk enters every world that the template does not forbid.
     tolerance
         Largest error, relative to the size of the statistics: fields are kept in single precision.
     """
     _check_given(template, world, steps)
     _check_names(template)
-    here, stream = world.copy(), Stream(seed)
-    now, now_constant = _statistics(template, here), _constant(template, here)
+    world_before, stream = world.copy(), Stream(seed)
+    now, now_constant = _statistics(template, world_before), _constant(template, world_before)
     changed = False
     for step in range(steps):
-        diff = random_diff(stream, here)
-        where = f"at step {step} about {diff} in {here}"
-        before = here.canonical()
-        said = _dense(template, "difference", template.difference(here, diff))
-        said_constant = _number(template, "constant_gain", template.constant_gain(here, diff))
-        if here.canonical() != before:
+        diff = random_diff(stream, world_before)
+        where = f"at step {step} about {diff} in {world_before}"
+        before = world_before.canonical()
+        declared = _dense(template, "difference", template.difference(world_before, diff))
+        said_constant = _number(template, "constant_gain", template.constant_gain(world_before, diff))
+        if world_before.canonical() != before:
             raise TemplateCheckError(
                 f"template {_named(template)} changed the world it was given {where}. Let difference and"
                 " constant_gain only read it, or work on world.copy()."
             )
-        there = here.copy()
-        there.apply(diff)
-        then, then_constant = _statistics(template, there), _constant(template, there)
-        _compare_statistics(template, where, said, now, then, tolerance)
+        world_after = world_before.copy()
+        world_after.apply(diff)
+        then, then_constant = _statistics(template, world_after), _constant(template, world_after)
+        _compare_statistics(template, where, declared, now, then, tolerance)
         _compare_constants(template, where, said_constant, now_constant, then_constant, tolerance)
-        _compare_bound(template, where, here, diff, tolerance)
+        _compare_bound(template, where, world_before, diff, tolerance)
         changed = changed or bool((then != now).any()) or then_constant != now_constant
         if then_constant > -math.inf:
-            here, now, now_constant = there, then, then_constant
+            world_before, now, now_constant = world_after, then, then_constant
     if not changed:
         raise TemplateCheckError(
-            f"none of {steps} random diffs changed the statistics of template {_named(template)} in {world}:"
-            " no difference was put to the test. Give a smaller world in which more of the diffs touch its"
-            " factors, or more steps."
+            f"none of {steps} random diffs changed the statistics of template {_named(template)} in"
+            f" {world}, so no difference was tested. Use a smaller world in which more of the diffs"
+            " touch its factors, or more steps."
         )
 
 
@@ -123,10 +120,10 @@ def _check_given(template: object, world: object, steps: int) -> None:
         )
     if not isinstance(template, Template):
         raise InvalidArgumentError(
-            f"check_template checks a template, but {template!r} was given: make one of a function with"
-            " PairTemplate, ClusterTemplate or TupleTemplate, or derive from Template."
+            f"check_template checks a template, but {template!r} was given: use PairTemplate,"
+            " ClusterTemplate or TupleTemplate to make one of a function, or derive from Template."
         )
-    random_diff(Stream(0), world)  # an error where the kind of world is not known
+    random_diff(Stream(0), world)  # raises an error for unknown kinds of worlds
     check_count("steps", steps)
 
 
@@ -134,8 +131,8 @@ def _check_names(template: AnyTemplate) -> None:
     for name, count in Counter(map(template.weight_name, range(template.size))).most_common(1):
         if count > 1:
             raise TemplateCheckError(
-                f"{count} weights of template {_named(template)} are called {name!r}: nobody can tell them"
-                " apart. Give each statistic a name of its own."
+                f"{count} weights of template {_named(template)} are called {name!r}, so they cannot be"
+                " distinguished. Give each statistic its own name."
             )
 
 
@@ -147,30 +144,32 @@ def _constant(template: AnyTemplate, world: Any) -> float:
     return _number(template, "constant", template.constant(world))
 
 
-def _dense(template: AnyTemplate, method: str, found: SparseVector) -> NDArray[np.float64]:
-    return placed(template, found, 0, method).to_dense(template.size)
+def _dense(template: AnyTemplate, method: str, vector: SparseVector) -> NDArray[np.float64]:
+    return placed(template, vector, 0, method).to_dense(template.size)
 
 
-def _number(template: AnyTemplate, method: str, found: Any) -> float:
-    if not isinstance(found, Real) or math.isnan(found):
+def _number(template: AnyTemplate, method: str, number: Any) -> float:
+    if not isinstance(number, Real) or math.isnan(number):
         raise TemplateError(
-            f"template {template.name!r} returned {found!r} as {method}: return a number, -inf to forbid."
+            f"template {template.name!r} returned {number!r} as {method}: return a number, -inf to forbid."
         )
-    return float(found)
+    return float(number)
 
 
 def _compare_statistics(
     template: AnyTemplate,
     where: str,
-    said: NDArray[np.float64],
+    declared: NDArray[np.float64],
     now: NDArray[np.float64],
     then: NDArray[np.float64],
     tolerance: float,
 ) -> None:
-    wrong = np.flatnonzero(~(np.abs(said - (then - now)) <= tolerance * (1.0 + np.abs(now) + np.abs(then))))
+    wrong = np.flatnonzero(
+        ~(np.abs(declared - (then - now)) <= tolerance * (1.0 + np.abs(now) + np.abs(then)))
+    )
     if len(wrong):
         listed = "; ".join(
-            f"{template.weight_name(int(k))}: says {said[k]:g}, brute force finds {then[k] - now[k]:g}"
+            f"{template.weight_name(int(k))}: says {declared[k]:g}, brute force finds {then[k] - now[k]:g}"
             for k in wrong[:5]
         )
         remedy = _REMEDIES.get(type(template), _MEND_METHODS)
@@ -178,16 +177,16 @@ def _compare_statistics(
 
 
 def _compare_constants(
-    template: AnyTemplate, where: str, said: float, now: float, then: float, tolerance: float
+    template: AnyTemplate, where: str, declared: float, now: float, then: float, tolerance: float
 ) -> None:
     if now == -math.inf:
-        return  # out of a forbidden world the touched factors alone cannot say whether all is well
+        return  # the touched factors alone cannot say whether the world after a forbidden one is allowed
     true = finite_difference(then, now)
-    if said != true and not abs(said - true) <= tolerance * (1.0 + abs(now) + abs(then)):
+    if declared != true and not abs(declared - true) <= tolerance * (1.0 + abs(now) + abs(then)):
         raise TemplateCheckError(
-            f"template {_named(template)} is wrong {where}: constant: says {said:g}, brute force finds"
-            f" {true:g}. Mend its constant_gain or its constant: a factor that the diff touches was left out"
-            " or counted twice."
+            f"template {_named(template)} is wrong {where}: constant: says {declared:g}, brute force"
+            f" finds {true:g}. Fix its constant_gain or its constant: a factor that the diff touches"
+            " was left out or counted twice."
         )
 
 
@@ -211,7 +210,7 @@ def _named(template: AnyTemplate) -> str:
 
 
 def random_diff(stream: Stream, world: Any) -> Any:
-    """Draw a diff of any kind that ``world`` allows: no kind is rare, nothing else is promised."""
+    """Draw a diff of any kind that ``world`` allows; no kind is rare, but the distribution is unspecified."""
     if isinstance(world, Partition):
         return _random_partition_diff(stream, world)
     if isinstance(world, Assignment):
@@ -237,7 +236,7 @@ def _random_partition_diff(stream: Stream, world: Partition) -> PartitionDiff:
     kinds = ["relocate"] * (world.n_items > 1) + ["merge"] * (world.n_clusters > 1)
     kinds += ["split"] * (world.n_splittable > 0) + ["retype"] * (world.n_types > 1)
     if not kinds:
-        raise InvalidArgumentError("a world of one item and one type never changes: give a larger one.")
+        raise InvalidArgumentError("a world of one item and one type never changes: use a larger one.")
     kind = kinds[stream.below(len(kinds))]
     ids = world.cluster_ids().tolist()
     new_type = stream.below(world.n_types)
@@ -272,5 +271,5 @@ def _random_relabel(stream: Stream, world: Assignment) -> Relabel:
 def _random_change(stream: Stream, world: TargetWorld) -> Changes:
     moves = world.single_changes()
     if not moves:
-        raise InvalidArgumentError(f"{world!r} never changes: give one that allows other targets.")
+        raise InvalidArgumentError(f"{world!r} never changes: use one that allows other targets.")
     return moves[stream.below(len(moves))]

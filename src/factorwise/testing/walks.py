@@ -1,8 +1,8 @@
-"""Whether a transition kernel leaves the exact distribution invariant, by the very functions that walk.
+"""Check that a transition kernel leaves the exact distribution invariant, with the functions of its walk.
 
 The functions of all parts (proposer or choices, templates, acceptance, world) run interpreted, in the loop
-that is compiled, along every path of their random draws. All paths of one step from each world give the row
-of its transition matrix. A kernel with a part that has no program is asked for its ``step``.
+that is otherwise compiled, along every path of their random draws. All paths of one step from each world give
+the row of its transition matrix. For a kernel with a part without a program, its ``step`` is called.
 
 >>> from factorwise import Model, Partition
 >>> from factorwise.inference.exact.clusterings import all_partitions
@@ -28,12 +28,12 @@ from factorwise.testing.proposers import exact_distribution
 
 
 def transition_matrix(kernel: Any, worlds: Sequence[Any], temperature: float = 1.0) -> NDArray[np.float64]:
-    """Return the probabilities of one step from each of ``worlds`` to each.
+    """Return the probabilities of one step from each of ``worlds`` to every other.
 
     kernel
         A transition kernel.
     worlds
-        Every world that a step from one of them may lead to.
+        All worlds that a step from one of them can reach.
     """
     position = {world.canonical(): index for index, world in enumerate(worlds)}
     matrix = np.zeros((len(worlds), len(worlds)))
@@ -42,14 +42,14 @@ def transition_matrix(kernel: Any, worlds: Sequence[Any], temperature: float = 1
         for end, probability in every_path(partial(step, world)):
             if end not in position:
                 raise InvalidArgumentError(
-                    f"a step leads from {world!r} out of the worlds given: give all worlds."
+                    f"a step leads from {world!r} out of the given worlds: give all worlds."
                 )
             matrix[row, position[end]] += probability
     return matrix
 
 
 def _one_step(kernel: Any, world: Any, temperature: float) -> Callable[[Any, Branches], Any]:
-    """Return a function that makes one step from a world along one path, and returns where it leads."""
+    """Return a function that makes one step from a world along one path and returns the new world."""
     try:
         walk = Walk(kernel, world, interpreted=True)
     except (AttributeError, NoCompiledFormError, TemplateError):  # some part has no program
@@ -79,21 +79,19 @@ def check_walk(
     """Raise AssertionError unless one step leaves exp(score / temperature) invariant.
 
     worlds
-        All worlds there are, few enough to enumerate: a move, a template or a choice that holds on five items
-        holds.
+        All worlds; take few enough to enumerate. Five items usually suffice to detect an error.
     irreducible
-        Whether every world must be reached from every other in the end.
+        Whether every world must be reachable from every other.
     """
     for temperature in temperatures:
         matrix = transition_matrix(kernel, worlds, temperature)
         target = exact_distribution(kernel.model, worlds, temperature)
         error = float(np.abs(target @ matrix - target).max())
         assert error <= tolerance, (
-            f"one step changes the distribution by {error:.1e} at temperature {temperature}: look at the"
-            " ratio of the"
-            " move, at what gains leave out, or at choices that are not the same from every place they"
-            " lead to."
+            f"one step changes the distribution by {error:.1e} at temperature {temperature}: check the"
+            " ratio of the move, what gains leave out, and choices that are not the same from every"
+            " world that they can lead to."
         )
     if irreducible:
         often = np.linalg.matrix_power((matrix + np.eye(len(worlds))) / 2.0, 2 * len(worlds))
-        assert (often > 0.0).all(), "some worlds are never reached from others: a move lacks its way back."
+        assert (often > 0.0).all(), "some worlds cannot be reached from others: a move lacks its way back."

@@ -69,7 +69,7 @@ def test_a_pair_twice_and_a_feature_that_is_not_finite_are_refused():
         TransitionFeatures.read([{"from": "a", "to": "a", "near": float("nan")}])
     with pytest.raises(DataFileError, match=r"record 1: 'near' is 1e\+308.*and 1e\+12"):
         TransitionFeatures.read([{"from": "a", "to": "a", "near": 1e308}])
-    with pytest.raises(DataFileError, match=r"'near' is 'no', which is no number. Write a number.$"):
+    with pytest.raises(DataFileError, match=r"'near' is 'no', which is not a number. Write a number.$"):
         TransitionFeatures.read([{"from": "a", "to": "a", "near": "no"}])
     with pytest.raises(InvalidArgumentError, match="one is -inf: scale"):
         TransitionFeatures.of([[[-np.inf]]])

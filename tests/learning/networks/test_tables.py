@@ -211,7 +211,7 @@ def test_pseudo_counts_that_do_not_fit_are_refused(pseudo_counts, fault, message
     [
         ([()], [], ShapeError, "1 lists of parents and 0 tables"),
         ([()], [0.5], ShapeError, "give it an axis for the labels"),
-        ([(), (0,)], [[0.5, 0.5], [0.5, 0.5]], ShapeError, r"ask for \(2, 'labels'\): one axis per parent"),
+        ([(), (0,)], [[0.5, 0.5], [0.5, 0.5]], ShapeError, r"require \(2, 'labels'\): one axis per parent"),
         ([(), (0,)], [[0.5, 0.5], np.full((3, 2), 0.5)], ShapeError, r"has shape \(3, 2\)"),
         ([()], [[0.5, 0.6]], InvalidArgumentError, "sum to one over its last axis: divide it by its sums"),
         ([()], [[1.5, -0.5]], InvalidArgumentError, "must hold probabilities"),

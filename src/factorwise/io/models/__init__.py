@@ -1,1 +1,1 @@
-"""Model files, and what they say of where a model comes from."""
+"""Model files, and the provenance that they record."""

@@ -1,9 +1,9 @@
 """The model file, ``.fw``: JSON and arrays in one container, for every kind of model.
 
-A ZIP archive with ``manifest.json`` first and one ``arrays/NAME.npy`` per array, so that any unzip
-program and `numpy.load` can look inside. Nothing in it is ever executed: no pickles, no object arrays.
-Members are stored, not compressed, and headers have one legal spelling; a reader therefore checks every
-size against the real length of the file before it allocates, and every array against its checksum.
+It is a ZIP archive with ``manifest.json`` first and one ``arrays/NAME.npy`` per array, so that any unzip
+program and `numpy.load` can read it. Nothing in it is ever executed: no pickles, no object arrays. Members
+are stored, not compressed, and headers have one legal spelling; a reader therefore checks every size against
+the real length of the file before it allocates, and every array against its checksum.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from factorwise.io.atomic import atomic_binary
 FORMAT = "factorwise-model"
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
-MANIFEST_LIMIT = 1 << 28  # bytes; larger tables belong into arrays
+MANIFEST_LIMIT = 1 << 28  # bytes; larger tables belong in arrays
 NESTING_LIMIT = 100  # levels of JSON, well inside what parsers accept
 
-#: What reads each kind, for the error that meets the wrong one.
+# The function that reads each kind, for the error that names it.
 READERS: Mapping[str, str] = {
     "alignment": "factorwise.OntologyAligner.load(path)",
     "chain-crf": "factorwise.ChainCRF.load(path)",
@@ -50,12 +50,12 @@ _KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,98}[A-Za-z0-9_])?", re.ASCII)
 _DTYPE = re.compile(r"[<>|]([biufc]\d{1,2}|[SU]\d{1,9})", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_UTF8_NAME = 0x800  # the one flag bit of a ZIP member that may be set
+_UTF8_NAME = 0x800  # the only flag bit of a ZIP member that may be set
 _CHUNK = 1 << 20
-_SIGNATURE = b"PK\x03\x04"  # of a ZIP archive; a file cut short has a part of it at least
+_SIGNATURE = b"PK\x03\x04"  # of a ZIP archive; a truncated file has at least a part of it
 _GIVE_A_MODEL = "Give the path of a model file, NAME.fw."
 _DAMAGE = "The file is damaged: restore it from a copy, or make the model again."
-# All that zipfile was seen to raise, or documents, for archives that are not what they say.
+# All that zipfile raises, by observation or documentation, for damaged archives.
 _ZIP_ERRORS = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError,
     ValueError, KeyError, IndexError, OverflowError, OSError,
@@ -64,10 +64,10 @@ _ZIP_ERRORS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelFile:
-    """What a model file holds.
+    """The content of a model file.
 
     kind
-        What sort of model it is, such as ``"weights"``: decides what can read it.
+        The kind of model, such as ``"weights"``, which determines what can read it.
     metadata
         JSON values that the kind defines. Numbers are finite; tuples come back as lists.
     arrays
@@ -75,7 +75,7 @@ class ModelFile:
     provenance
         The record made by `factorwise.io.models.provenance.provenance`.
     format_version
-        The version the file was read from; files are always written in the newest one.
+        The format version of the file that was read; files are always written in the newest version.
     """
 
     kind: str
@@ -99,7 +99,7 @@ class _RefusalError(Exception):
 
 
 def write_model(path: str | os.PathLike[str], model: ModelFile) -> None:
-    """Write a model file, whole or not at all; the same content always gives the same bytes."""
+    """Write a model file, completely or not at all; the same content always gives the same bytes."""
     try:
         arrays = {name: _storable(name, array) for name, array in model.arrays.items()}
         manifest = _manifest_text(model, arrays)
@@ -117,7 +117,7 @@ def write_model(path: str | os.PathLike[str], model: ModelFile) -> None:
 
 
 def read_model(path: str | os.PathLike[str], kind: str | None = None) -> ModelFile:
-    """Read a model file and check all of it; with ``kind``, refuse any other kind."""
+    """Read a model file and check it completely; with ``kind``, refuse any other kind."""
     try:
         with _opened(Path(path)) as stream:
             return _read(stream, kind, os.fstat(stream.fileno()).st_size)
@@ -136,7 +136,7 @@ def _read(stream: BinaryIO, kind: str | None, length: int) -> ModelFile:
             specifications = manifest["arrays"]
             expected = {MANIFEST, *map(_member, specifications)}
             if unexpected := sorted(set(members) - expected):
-                raise _RefusalError(f"it holds {unexpected[0]!r}, which its manifest does not list")
+                raise _RefusalError(f"it contains {unexpected[0]!r}, which its manifest does not list")
             arrays = {
                 name: _read_array(archive, members, name, specification)
                 for name, specification in specifications.items()
@@ -154,7 +154,7 @@ def _read(stream: BinaryIO, kind: str | None, length: int) -> ModelFile:
 
 def _opened(path: Path) -> BinaryIO:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for its other end
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would block
             raise _RefusalError("not a file", _GIVE_A_MODEL)
         return path.open("rb")
     except FileNotFoundError:
@@ -167,17 +167,17 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _members(archive: zipfile.ZipFile, length: int) -> dict[str, zipfile.ZipInfo]:
-    """Return the members by name after checking what can be checked without reading them."""
+    """Check what can be checked without reading members, and return them by name."""
     if MANIFEST not in archive.namelist():
         raise _RefusalError(f"not a factorwise model file: it has no {MANIFEST}", _GIVE_A_MODEL)
     members: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
         if member.filename in members:
-            raise _RefusalError(f"it holds {member.filename!r} twice")
+            raise _RefusalError(f"it contains {member.filename!r} twice")
         if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & ~_UTF8_NAME:
             raise _RefusalError(
                 f"member {member.filename!r} is compressed or encrypted",
-                "Model files store their members plainly: restore the original, or pack with `zip -0`.",
+                "Model files store their members uncompressed: restore the original, or pack with `zip -0`.",
             )
         members[member.filename] = member
     if sum(member.file_size for member in members.values()) > length:
@@ -205,7 +205,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _parsed(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Check names and types of all that this version of the format defines."""
+    """Check names and types of everything that this version of the format defines."""
     if manifest.get("format") != FORMAT:
         raise _RefusalError(
             f"not a factorwise model file: its format is {manifest.get('format')!r}, not {FORMAT!r}",
@@ -228,12 +228,12 @@ def _parsed(manifest: dict[str, Any]) -> dict[str, Any]:
     return manifest
 
 
-def _check_kind(found: str, wanted: str | None) -> None:
-    if wanted is None or found == wanted:
+def _check_kind(actual: str, wanted: str | None) -> None:
+    if wanted is None or actual == wanted:
         return
-    reader = READERS.get(found)
+    reader = READERS.get(actual)
     remedy = f"Read it with {reader}" if reader else "See what it holds with `factorwise inspect`"
-    raise _RefusalError(f"holds a model of kind {found!r}, but {wanted!r} was asked for", f"{remedy}.")
+    raise _RefusalError(f"its kind is {actual!r}, but {wanted!r} is needed", f"{remedy}.")
 
 
 def _read_array(
@@ -270,7 +270,7 @@ def _specification(name: str, given: object) -> tuple[np.dtype[Any], tuple[int, 
     entry = given if isinstance(given, dict) else {}
     code, shape, checksum = entry.get("dtype"), entry.get("shape"), entry.get("sha256")
     if not isinstance(code, str) or not _DTYPE.fullmatch(code):
-        raise _RefusalError(f"array {name!r} has dtype {code!r}, which model files do not hold")
+        raise _RefusalError(f"array {name!r} has dtype {code!r}, which model files cannot contain")
     try:
         dtype = np.dtype(code)
     except TypeError:
@@ -280,7 +280,7 @@ def _specification(name: str, given: object) -> tuple[np.dtype[Any], tuple[int, 
     if not isinstance(checksum, str) or not _SHA256.fullmatch(checksum):
         raise _RefusalError(f"array {name!r} has checksum {checksum!r}, not a SHA-256 in hexadecimal")
     if dtype.itemsize == 0 or dtype.str != code:
-        raise _RefusalError(f"array {name!r} has dtype {code!r}, which model files do not hold")
+        raise _RefusalError(f"array {name!r} has dtype {code!r}, which model files cannot contain")
     return dtype, tuple(shape), checksum
 
 
@@ -292,20 +292,20 @@ def _check_name(name: object) -> None:
         )
 
 
-def _storable(name: str, given: object) -> NDArray[Any]:
-    """Check an array that is to be written and lay it out in C order."""
+def _storable(name: str, array: object) -> NDArray[Any]:
+    """Check an array that is to be written and return it in C order."""
     _check_name(name)
-    if not isinstance(given, np.ndarray) or isinstance(given, np.ma.MaskedArray):
+    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
         raise _RefusalError(
-            f"array {name!r} is a {type(given).__name__}, not a plain array", "Convert it with numpy.asarray."
+            f"array {name!r} is a {type(array).__name__}, not a plain array", "Convert it with numpy.asarray."
         )
-    if not _DTYPE.fullmatch(given.dtype.str) or given.dtype.itemsize == 0 or given.dtype.str[1:] == "f16":
+    if not _DTYPE.fullmatch(array.dtype.str) or array.dtype.itemsize == 0 or array.dtype.str[1:] == "f16":
         raise _RefusalError(
-            f"array {name!r} has dtype {given.dtype}, which model files do not hold",
+            f"array {name!r} has dtype {array.dtype}, which model files cannot contain",
             "Convert it to truth values, integers, floats up to 64 bits or fixed-length strings;"
             " store the fields of records as arrays of their own.",
         )
-    return np.asarray(given, order="C")
+    return np.asarray(array, order="C")
 
 
 def _payload(array: NDArray[Any]) -> memoryview:
@@ -361,10 +361,10 @@ def _manifest_text(model: ModelFile, arrays: Mapping[str, NDArray[Any]]) -> byte
 
 
 def _json_value(value: object, where: str, depth: int = 0) -> Any:
-    """Copy a JSON value, with tuples as lists; refuse all that would not come back as it was."""
+    """Copy a JSON value, with tuples as lists; refuse values that would be read back differently."""
     if depth > NESTING_LIMIT:
         raise _RefusalError(
-            f"{where[:60]}... is nested deeper than {NESTING_LIMIT} levels", "Make it flatter."
+            f"{where[:60]}... is nested more than {NESTING_LIMIT} levels deep", "Make it flatter."
         )
     if value is None or type(value) in (bool, str):
         return value
@@ -374,14 +374,14 @@ def _json_value(value: object, where: str, depth: int = 0) -> Any:
         if math.isfinite(value):
             return value
         raise _RefusalError(
-            f"{where} is {value}, which JSON cannot hold", "Store it in an array, or leave it out."
+            f"{where} is {value}, which JSON cannot represent", "Store it in an array, or leave it out."
         )
     if isinstance(value, list | tuple):
         return [_json_value(entry, f"{where}[{index}]", depth + 1) for index, entry in enumerate(value)]
     if isinstance(value, Mapping) and all(type(key) is str for key in value):
         return {key: _json_value(entry, f"{where}.{key}", depth + 1) for key, entry in value.items()}
     raise _RefusalError(
-        f"{where} is a {type(value).__name__} that JSON cannot hold",
+        f"{where} is a {type(value).__name__}, which JSON cannot represent",
         "Use None, bool, int, float, str, lists, and dictionaries with text keys; store numbers from NumPy"
         " with .item() and large tables as arrays.",
     )

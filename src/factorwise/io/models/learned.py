@@ -1,4 +1,4 @@
-"""Weights that were learned by walking, with their names, settings and learning curve, in a model file."""
+"""Weights learned by walking, with their names, settings and learning curve, in a model file."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from factorwise.validation import check_weights
 
 
 class LearnedWeights(NamedTuple):
-    """What such a model file holds.
+    """The content of such a model file.
 
     weights, names
-        The flat vector, and what each weight stands for.
+        The flat vector, and the name of each weight.
     settings
-        With which the estimator was made and trained.
+        The settings of the estimator and its training.
     history
         One record per pass over the training data.
     provenance
-        What made it.
+        The provenance record.
     """
 
     weights: NDArray[np.float64]
@@ -36,7 +36,7 @@ class LearnedWeights(NamedTuple):
 
 
 def write_learned(path: str | os.PathLike[str], kind: str, learned: LearnedWeights) -> None:
-    """Write the weights of an application, whole or not at all."""
+    """Write the weights of an application, completely or not at all."""
     write_model(
         path,
         ModelFile(
@@ -56,7 +56,7 @@ def read_learned(path: str | os.PathLike[str], kind: str, needed: Collection[str
     """Read the weights of an application and check that its parts fit together.
 
     needed
-        Settings that must be there.
+        Settings that must be present.
     """
     model = read_model(path, kind)
     try:
@@ -82,7 +82,7 @@ def read_learned(path: str | os.PathLike[str], kind: str, needed: Collection[str
 
 
 def damaged(path: str | os.PathLike[str]) -> ModelFileError:
-    """Return the error to raise for a file whose parts are not those of a model."""
+    """Return the error to raise for a file whose parts do not form a model."""
     return ModelFileError(
         f"{os.fspath(path)}: its weights, names and settings do not fit together. The file is damaged:"
         " restore it from a copy, or train again."
@@ -90,7 +90,7 @@ def damaged(path: str | os.PathLike[str]) -> ModelFileError:
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy settings with plain values for NumPy's, as from a grid of parameters: files hold plain ones."""
+    """Copy settings with NumPy's values, as from a parameter grid, replaced by plain ones for files."""
     return {name: _plain(value) for name, value in settings.items()}
 
 

@@ -1,4 +1,4 @@
-"""What made a result: program, versions, configuration, seed and data, as plain JSON values."""
+"""The provenance of a result: program, versions, configuration, seed and data, as plain JSON values."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def provenance(
 ) -> dict[str, Any]:
     """Return the record that goes into a saved model.
 
-    It holds what decides the result and nothing else: the same input, settings and seed give the same record,
-    whenever, wherever and by whom they are used. Paths are reduced to file names.
+    It contains only what determines the result: the same input, settings and seed always give the same
+    record. Paths are reduced to file names.
 
     configuration
-        Settings that decided the result, as plain values.
+        Settings that determine the result, as plain values.
     seed
         The seed of the run.
     data
-        Files the result was made from; each is recorded by name, size and checksum.
+        Input files; each is recorded by name, size and checksum.
     """
     return {
         "versions": versions(),
@@ -52,9 +52,9 @@ def provenance(
 
 
 def public_command(words: Sequence[str]) -> list[str]:
-    """Return a command line without what is nobody else's business.
+    """Return a command line without private information.
 
-    Absolute paths are reduced to file names; values of options that may carry credentials, and user names,
+    Absolute paths are reduced to file names; values of options that may be credentials, and user names,
     passwords and parameters in addresses, are replaced by ``***``.
     """
     public: list[str] = []
@@ -66,22 +66,22 @@ def public_command(words: Sequence[str]) -> list[str]:
 
 
 def public_name(path: str) -> str:
-    """Return the last part of a path or address: no folder, user, host or parameter."""
+    """Return the last part of a path or address, without folder, user, host or parameters."""
     return re.sub(r"\?.*?(?=::|$)", "", PurePath(path).name) if "://" in path else PurePath(path).name
 
 
 def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str | None]:
-    """Return the versions of factorwise, Python and ``packages``, importing none of them; None if absent."""
-    found: dict[str, str | None] = {
+    """Return the versions of factorwise, Python and ``packages`` without importing them; None if absent."""
+    versions: dict[str, str | None] = {
         "factorwise": __version__,
         "python": ".".join(map(str, sys.version_info[:3])),
     }
     for package in packages:
         try:
-            found[package] = metadata.version(package)
+            versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = None
-    return found
+            versions[package] = None
+    return versions
 
 
 def fingerprint(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -89,8 +89,8 @@ def fingerprint(path: str | os.PathLike[str]) -> dict[str, Any]:
     file = Path(path)
     if not file.is_file():
         raise InvalidArgumentError(
-            f"data must be files that can be read, but {str(path)!r} is not one."
-            " For a folder, give the files in it that were used."
+            f"data must be files that can be read, but {str(path)!r} is not one. Of a folder, give the"
+            " files that were used."
         )
     with file.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256")

@@ -1,7 +1,7 @@
 """Saved weights of a model that is built in code: the ``weights`` kind of model file.
 
-The array ``weights`` is the flat vector, and ``blocks`` in the metadata says which part belongs to
-which template. Every kind that has weight blocks stores them this way.
+The array ``weights`` is the flat vector, and ``blocks`` in the metadata has the part of each template. Every
+kind with weight blocks stores them this way.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ def save_weights(
 
 
 def load_weights(path: str | os.PathLike[str], model: Model) -> None:
-    """Give ``model`` the weights saved for one with the same blocks, in whatever order."""
+    """Load weights into ``model``, saved from a model with the same blocks in any order."""
     content = read_model(path, KIND)
     saved = weight_blocks(content)
     if saved is None:
         raise ModelFileError(
-            f"{os.fspath(path)}: its weights do not fit the blocks it names."
-            " It was not written by save_weights: make it again."
+            f"{os.fspath(path)}: its weights do not fit its blocks. It was not written by save_weights:"
+            " save the weights again."
         )
     wanted = dict(zip(model.blocks.names, model.blocks.sizes, strict=True))
-    found = {name: part.stop - part.start for name, part in saved.items()}
-    if found != wanted:
+    saved_sizes = {name: part.stop - part.start for name, part in saved.items()}
+    if saved_sizes != wanted:
         raise ModelFileError(
-            f"{os.fspath(path)}: holds weight blocks {found}, but the model has {wanted}."
-            " Build the model with the templates it was saved with."
+            f"{os.fspath(path)}: has weight blocks {saved_sizes}, but the model has {wanted}. Build the"
+            " model with the templates of the saved one."
         )
     weights = content.arrays["weights"]
     model.weights = {name: weights[part] for name, part in saved.items()}

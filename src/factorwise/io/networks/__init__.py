@@ -1,9 +1,9 @@
-"""Discrete networks in the formats in which they are published, and as objects of other libraries.
+"""Discrete networks in published formats, and as objects of other libraries.
 
-`read_network` reads UAI (Markov and Bayesian), BIF, XMLBIF and libDAI's ``.fg``, packed with gzip or not;
+`read_network` reads UAI (Markov and Bayesian), BIF, XMLBIF and libDAI's ``.fg``, also packed with gzip;
 `read_evidence` reads the evidence files of the UAI competitions; `write_uai` and `write_evidence` write both.
-`from_pgmpy` and `from_networkx` take objects of those libraries, which need not be installed otherwise. All
-of them give a `Network`: a factor graph with the names of its variables and labels.
+`from_pgmpy` and `from_networkx` convert objects of those libraries, which need not be installed otherwise.
+All of them return a `Network`: a factor graph with the names of its variables and labels.
 """
 
 from __future__ import annotations

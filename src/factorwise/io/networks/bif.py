@@ -21,10 +21,10 @@ class _Tokens:
     """Words and signs of a file, read one after the other; commas are spaces."""
 
     def __init__(self, text: str) -> None:
-        found = (match.group("quoted", "word", "sign") for match in _TOKEN.finditer(text))
+        matches = (match.group("quoted", "word", "sign") for match in _TOKEN.finditer(text))
         self.tokens = [
             word or quoted or sign or ""
-            for quoted, word, sign in found
+            for quoted, word, sign in matches
             if quoted is not None or word is not None or (sign is not None and sign != ",")
         ]
         self.position = 0
@@ -33,26 +33,26 @@ class _Tokens:
         """Return the next token."""
         if self.position >= len(self.tokens):
             raise DataFileError(
-                f"the file ends where {what} should stand: it is cut short. Get the whole file."
+                f"the file ends where {what} should be: it is truncated. Get the complete file."
             )
         self.position += 1
         return self.tokens[self.position - 1]
 
     def expect(self, sign: str, what: str) -> None:
-        """Step over a sign that must stand next."""
+        """Skip a sign that must come next."""
         token = self.next(f"{sign!r} of {what}")
         if token != sign:
             raise DataFileError(
-                f"{sign!r} of {what} is missing: {token[:40]!r} stands there. Correct the file."
+                f"{sign!r} of {what} is missing: {token[:40]!r} is in its place. Correct the file."
             )
 
     def until(self, sign: str, what: str) -> list[str]:
-        """Return all tokens before the next ``sign`` and step over it."""
+        """Return all tokens before the next ``sign`` and skip it."""
         try:
             end = self.tokens.index(sign, self.position)
         except ValueError:
             raise DataFileError(
-                f"{sign!r} of {what} is missing: the file is cut short. Get the whole file."
+                f"{sign!r} of {what} is missing: the file is truncated. Get the complete file."
             ) from None
         taken = self.tokens[self.position : end]
         self.position = end + 1
@@ -83,12 +83,12 @@ def parse_bif(text: str) -> Network:
             tables[scope[0]] = scope, table
         else:
             raise DataFileError(
-                f"{word[:40]!r} stands where a block 'network', 'variable' or 'probability' should begin."
-                " Correct the file, or give its format."
+                f"{word[:40]!r} is in the place of a block 'network', 'variable' or 'probability'."
+                " Correct the file, or name its format."
             )
     for name in labels:
         if name not in tables:
-            raise DataFileError(f"variable {name!r} has no table of probabilities: the file is cut short.")
+            raise DataFileError(f"variable {name!r} has no table of probabilities: the file is truncated.")
     return build_network(labels, tables.values(), "BAYES")
 
 
@@ -119,13 +119,13 @@ def _probability(tokens: _Tokens, labels: dict[str, list[str]]) -> tuple[list[st
     unknown = [name for name in scope if name not in labels]
     if unknown or not scope or len(set(scope)) != len(scope):
         raise DataFileError(
-            f"a block 'probability' names {unknown[:3] or scope[:3]}: it should name different"
-            " variables that are declared before."
+            f"a block 'probability' names {unknown[:3] or scope[:3]}: it must name different variables"
+            " that are declared before it."
         )
     what = f"the table of {scope[0]!r}"
     child, *parents = (len(labels[name]) for name in scope)
     if math.prod([child, *parents]) > len(tokens.tokens) * child:
-        raise DataFileError(f"{what} asks for more rows than the file has: complete it.")
+        raise DataFileError(f"{what} requires more rows than the file has: complete it.")
     codes = [{label: code for code, label in enumerate(labels[name])} for name in scope[1:]]
     rows = np.full([*parents, child], np.nan)
     default: NDArray[np.float64] | None = None
@@ -137,11 +137,11 @@ def _probability(tokens: _Tokens, labels: dict[str, list[str]]) -> tuple[list[st
                 name not in known for name, known in zip(key, codes, strict=True)
             ):
                 raise DataFileError(
-                    f"{what} has a row for ({', '.join(key)[:60]}), which are no labels of {scope[1:]}."
-                    " Correct the row."
+                    f"{what} has a row for ({', '.join(key)[:60]}), which are not labels of"
+                    f" {scope[1:]}. Correct the row."
                 )
-            place = tuple(known[name] for name, known in zip(key, codes, strict=True))
-            rows[place] = _numbers(tokens.until(";", what), child, what)
+            cell = tuple(known[name] for name, known in zip(key, codes, strict=True))
+            rows[cell] = _numbers(tokens.until(";", what), child, what)
         elif word == "table":
             values = _numbers(tokens.until(";", what), math.prod([child, *parents]), what)
             rows = np.moveaxis(values.reshape([child, *parents]), 0, -1)
@@ -167,6 +167,6 @@ def _numbers(words: list[str], count: int, what: str) -> NDArray[np.float64]:
         raise DataFileError(f"{what} should hold numbers only: {error}. Correct the file.") from None
     if len(values) != count or bool(np.isnan(values).any()):
         raise DataFileError(
-            f"{what} has {len(values)} numbers in a row that asks for {count}: complete or correct it."
+            f"{what} has {len(values)} numbers in a row that needs {count}: complete or correct it."
         )
     return values

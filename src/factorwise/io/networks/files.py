@@ -19,9 +19,9 @@ from factorwise.io.networks.network import Network
 from factorwise.io.networks.uai import parse_evidence, parse_uai
 from factorwise.io.networks.xmlbif import parse_xmlbif
 
-#: The formats, and the endings of files in each.
+# : The formats, and the file endings of each.
 FORMATS = {"uai": (".uai",), "bif": (".bif",), "xmlbif": (".xml", ".xmlbif", ".xbif"), "fg": (".fg",)}
-MOST_BYTES = 1 << 30  # of a file, unpacked
+MOST_BYTES = 1 << 30  # of an unpacked file
 
 _PARSERS: dict[str, Callable[[str], Network]] = {"uai": parse_uai, "bif": parse_bif, "fg": parse_fg}
 
@@ -31,7 +31,7 @@ def read_network(path: str | os.PathLike[str], *, syntax: str | None = None) -> 
     """Read a network from a file, which may be packed with gzip.
 
     syntax
-        "uai", "bif", "xmlbif" or "fg"; by default what the ending of the file says.
+        "uai", "bif", "xmlbif" or "fg"; by default determined from the ending of the file.
     """
     return parse_network(Path(path).read_bytes(), name=os.fspath(path), syntax=syntax)
 
@@ -41,7 +41,7 @@ def parse_network(content: bytes, *, name: str = "input", syntax: str | None = N
     """Read a network from the bytes of a file.
 
     name
-        For errors, and to tell the format by its ending where none is given.
+        For errors, and to determine the format by its ending if none is given.
     syntax
         "uai", "bif", "xmlbif" or "fg".
     """
@@ -62,7 +62,7 @@ def read_evidence(path: str | os.PathLike[str], network: Network) -> dict[int, i
 
 
 def _format_of(name: str) -> str:
-    """Return the format that the ending of a file names."""
+    """Return the format for the ending of a file."""
     bare = name[:-3] if name.lower().endswith(".gz") else name
     ending = PurePath(bare).suffix.lower()
     for form, endings in FORMATS.items():
@@ -70,27 +70,27 @@ def _format_of(name: str) -> str:
             return form
     known = ", ".join(ending for endings in FORMATS.values() for ending in endings)
     raise DataFileError(
-        f"{name}: the ending does not tell the format of the network: use one of {known}, or give"
+        f"{name}: the ending does not determine the format of the network: use one of {known}, or give"
         " syntax='uai', or bif, xmlbif, fg."
     )
 
 
 def _unpacked(content: bytes) -> bytes:
-    """Unpack what is packed with gzip."""
+    """Unpack content that is packed with gzip."""
     if not content.startswith(b"\x1f\x8b"):
         return content
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
             plain = stream.read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise DataFileError(f"packed with gzip, but damaged: {error}. Get the whole file.") from None
+        raise DataFileError(f"packed with gzip, but damaged: {error}. Get the complete file.") from None
     if len(plain) > MOST_BYTES:
-        raise DataFileError(f"unpacks to more than {MOST_BYTES} bytes: too large a network.")
+        raise DataFileError(f"unpacks to more than {MOST_BYTES} bytes, the limit for networks.")
     return plain
 
 
 def _text(content: bytes, wanted: str) -> str:
-    """Decode text in UTF-8, with a byte order mark or without."""
+    """Decode UTF-8 text with or without a byte order mark."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -100,7 +100,7 @@ def _text(content: bytes, wanted: str) -> str:
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Name the file in errors about its content."""
+    """Add the file name to errors about its content."""
     try:
         yield
     except FactorwiseError as error:

@@ -1,4 +1,4 @@
-"""libDAI's ``.fg``: factors with the entries that are not zero, the first variable of a scope fastest."""
+"""libDAI's ``.fg`` format: factors with their nonzero entries, the first variable of a scope fastest."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from factorwise.errors import DataFileError
 from factorwise.io.networks.network import Network, build_network, number_labels
 from factorwise.io.networks.words import Words
 
-#: Entries that the tables of a file may have in all. A file lists only those that are not zero, so a short
-#: one could ask for any amount of memory.
+# : Total number of table entries that a file may have. A file lists only nonzero ones, so a short file :
+# could otherwise require any amount of memory.
 MOST_ENTRIES = 1 << 26
 
 
@@ -40,7 +40,7 @@ def parse_fg(text: str) -> Network:
         room -= entries
         if room < 0:
             raise DataFileError(
-                f"the tables up to {what} have more than {MOST_ENTRIES} entries: too many to hold."
+                f"the tables up to {what} have more than {MOST_ENTRIES} entries, which is the limit."
             )
         factors.append((scope, _table(words, entries, what).reshape(shape, order="F")))
     words.require_end("the last factor")
@@ -50,12 +50,12 @@ def parse_fg(text: str) -> Network:
 
 
 def _table(words: Words, entries: int, what: str) -> NDArray[np.float64]:
-    """Read the entries of a factor that are not zero."""
+    """Read the nonzero entries of a factor."""
     count = words.counts(1, f"the number of entries of {what}")[0]
     pairs = words.numbers(2 * count, f"the last entry of {what}").reshape(-1, 2)
-    place = pairs[:, 0]
-    if not bool(((place >= 0) & (place < entries) & (place == np.floor(place))).all()):
+    index = pairs[:, 0]
+    if not bool(((index >= 0) & (index < entries) & (index == np.floor(index))).all()):
         raise DataFileError(f"an entry of {what} is not numbered from 0 to {entries - 1}. Correct the file.")
     table = np.zeros(entries)
-    table[place.astype(np.int64)] = pairs[:, 1]
+    table[index.astype(np.int64)] = pairs[:, 1]
     return table

@@ -1,4 +1,4 @@
-"""A factor graph with names: what every reader of networks returns."""
+"""A factor graph with names, which every reader of networks returns."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from factorwise.io.listing import some
 from factorwise.model.grounding import FactorGraph
 from factorwise.views import MOST_ROWS, html_table, listed
 
-#: How far the probabilities of a row may add up to something else than one: published files round them.
+# : How far the sum of a row of probabilities may be from one, because published files round them.
 ROW_TOLERANCE = 0.01
-#: Labels that a variable may have, for a few words of a file could ask for any amount of memory.
+# : Largest number of labels of a variable, because a few words of a file could otherwise require any : amount
+# of memory.
 MOST_LABELS = 1 << 20
 
 
@@ -28,9 +29,9 @@ class Network:
     graph
         The factors, in the order of the file.
     names
-        Name of each variable; its number as text where the format has no names.
+        Name of each variable; its number as text if the format has no names.
     labels
-        Names of the labels of each variable; their numbers where the format has no names.
+        Names of the labels of each variable; their numbers if the format has no names.
     kind
         "BAYES" if the factors are conditional probabilities, so that log Z is the log-probability of the
         evidence, else "MARKOV".
@@ -48,27 +49,27 @@ class Network:
         return html_table(title, ("variable", "labels", "names"), rows, total=len(self.names))
 
     def codes(self, evidence: Mapping[str, object]) -> dict[int, int]:
-        """Return variable and label numbers of evidence that is given by names.
+        """Return variable and label numbers of evidence given by names.
 
         evidence
-            Observed label of each observed variable. A label is named as text, or is a number.
+            Observed label of each observed variable. A label is given by name or as a number.
         """
-        place = {name: number for number, name in enumerate(self.names)}
-        found = {}
+        number_of = {name: number for number, name in enumerate(self.names)}
+        codes = {}
         for name, label in evidence.items():
-            if name not in place:
+            if name not in number_of:
                 raise UnknownLabelError(name, "variables", self.names)
-            known = self.labels[place[name]]
+            known = self.labels[number_of[name]]
             if str(label) in known:
-                found[place[name]] = known.index(str(label))
+                codes[number_of[name]] = known.index(str(label))
             elif isinstance(label, int | np.integer) and 0 <= label < len(known):
-                found[place[name]] = int(label)
+                codes[number_of[name]] = int(label)
             else:
                 raise UnknownLabelError(label, name, known)
-        return found
+        return codes
 
     def given(self, evidence: Mapping[int, int]) -> Network:
-        """Return the same network with factors that forbid every label but the observed ones.
+        """Return the same network with factors that forbid all labels except the observed ones.
 
         evidence
             Label number of each observed variable, as `codes` and ``read_evidence`` return it.
@@ -88,8 +89,8 @@ def check_evidence(evidence: Mapping[int, int], cardinality: NDArray[np.int64]) 
     for variable, label in evidence.items():
         if not 0 <= variable < len(cardinality):
             raise InvalidArgumentError(
-                f"the evidence observes variable {variable}, but there are {len(cardinality)}:"
-                f" use numbers from 0 to {len(cardinality) - 1}."
+                f"the evidence observes variable {variable}, but there are only {len(cardinality)}: use"
+                f" numbers from 0 to {len(cardinality) - 1}."
             )
         if not 0 <= label < cardinality[variable]:
             raise InvalidArgumentError(
@@ -101,7 +102,7 @@ def check_evidence(evidence: Mapping[int, int], cardinality: NDArray[np.int64]) 
 def number_labels(sizes: Sequence[int]) -> list[tuple[str, ...]]:
     """Return the numbers of the labels of each variable as their names; variables of one size share them."""
     if max(sizes, default=0) > MOST_LABELS:
-        raise DataFileError(f"a variable has {max(sizes)} labels, more than {MOST_LABELS}: too many to hold.")
+        raise DataFileError(f"a variable has {max(sizes)} labels, but the limit is {MOST_LABELS}.")
     names = {size: tuple(map(str, range(size))) for size in set(sizes)}
     return [names[size] for size in sizes]
 
@@ -114,15 +115,15 @@ def build_network(
     """Build a network from probabilities or potentials over named variables.
 
     labels
-        The labels of each variable, in the order in which the variables are to be numbered.
+        The labels of each variable, in the order of the variables' numbers.
     tables
-        The names of a factor's variables and its table, shaped by them: not logarithms.
+        The names of a factor's variables and its table over them, not in logarithms.
     """
     if not labels:
-        raise DataFileError("there is no variable in it: give a network that has at least one.")
-    place = {name: number for number, name in enumerate(labels)}
+        raise DataFileError("the network has no variables: give one that has at least one.")
+    number_of = {name: number for number, name in enumerate(labels)}
     sizes = [len(known) for known in labels.values()]
-    factors = [([place[name] for name in scope], log_table(table, scope)) for scope, table in tables]
+    factors = [([number_of[name] for name in scope], log_table(table, scope)) for scope, table in tables]
     graph = FactorGraph.build(sizes, factors)
     return Network(graph, tuple(labels), tuple(map(tuple, labels.values())), kind)
 
@@ -132,15 +133,15 @@ def log_table(table: NDArray[np.float64], scope: Sequence[object]) -> NDArray[np
     if not bool(((table >= 0) & (table < np.inf)).all()):
         wrong = table[~((table >= 0) & (table < np.inf))].flat[0]
         raise DataFileError(
-            f"the table over {some(scope)} has an entry of {wrong:g}: a potential is a finite number that is"
-            " zero or more."
+            f"the table over {some(scope)} has an entry of {wrong:g}: potentials must be finite"
+            " numbers, zero or more."
         )
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(table))
 
 
 def check_distribution(name: str, rows: NDArray[np.float64]) -> None:
-    """Refuse conditional probabilities that do not add up to one.
+    """Refuse conditional probabilities that do not sum to one.
 
     rows
         Probabilities of the labels of variable ``name``, its labels on the last axis.
@@ -149,16 +150,16 @@ def check_distribution(name: str, rows: NDArray[np.float64]) -> None:
     far = ~(np.abs(totals - 1.0) <= ROW_TOLERANCE)
     if bool(far.any()):
         raise DataFileError(
-            f"a row of probabilities of {name!r} adds up to {totals[far].flat[0]:.6g}: correct it so that it"
-            " adds up to 1."
+            f"a row of probabilities of {name!r} sums to {totals[far].flat[0]:.6g}: correct it so that"
+            " it sums to 1."
         )
 
 
 def check_size(count: int, sizes: Sequence[int], owner: str) -> None:
-    """Refuse a table whose number of entries is not what the variables of its scope ask for."""
+    """Refuse a table whose number of entries does not fit the variables of its scope."""
     wanted = math.prod(sizes)
     if count != wanted:
         raise DataFileError(
-            f"the table of {owner} has {count} entries, but its variables ask for {wanted}: complete the file"
-            " or correct the scope."
+            f"the table of {owner} has {count} entries, but its variables require {wanted}: complete"
+            " the file or correct the scope."
         )

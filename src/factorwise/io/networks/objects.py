@@ -1,4 +1,4 @@
-"""Networks that are objects of other libraries: read by their attributes, so neither library is imported."""
+"""Convert networks of other libraries by their attributes, without importing these libraries."""
 
 from __future__ import annotations
 
@@ -29,15 +29,13 @@ def from_pgmpy(model: Any) -> Network:
         [node for node in nodes if node not in {part.variable for part in parts}] if kind == "BAYES" else []
     )
     if without:
-        raise InvalidArgumentError(
-            f"{without[0]!r} has no CPD: add one with add_cpds before the model is used."
-        )
+        raise InvalidArgumentError(f"{without[0]!r} has no CPD: add one with add_cpds first.")
     labels: dict[Hashable, list[str]] = {}
     for part in parts:
         for variable, size in zip(part.variables, part.cardinality, strict=True):
             names = part.state_names.get(variable) or range(int(size))
             labels.setdefault(variable, [str(name) for name in names])
-    # the nodes of factor graphs and junction trees are factors and cliques too
+    # the nodes of factor graphs and junction trees include factors and cliques
     order = [node for node in dict.fromkeys((*nodes, *labels)) if node in labels]
     tables = [(list(part.variables), np.asarray(part.values, dtype=np.float64)) for part in parts]
     return _named({node: labels[node] for node in order}, tables, kind)
@@ -49,8 +47,8 @@ def from_networkx(graph: Any) -> Network:
     Every node has an attribute ``labels`` (names) or ``cardinality`` (their number). In a directed graph its
     ``table`` is the probability of the node's labels (first axis) given those of its predecessors (the other
     axes, in the order of ``graph.predecessors``). In an undirected graph its ``table``, if any, is a
-    potential over its labels, and the ``table`` of an edge one over the labels of both ends, of which the
-    node that was added first is on the first axis. Tables hold potentials, not logarithms.
+    potential over its labels. The ``table`` of an edge is a potential over the labels of both ends, with the
+    node that was added first on the first axis. Tables hold potentials, not logarithms.
     """
     labels: dict[Hashable, list[str]] = {}
     for node, data in graph.nodes(data=True):
@@ -71,7 +69,7 @@ def from_networkx(graph: Any) -> Network:
                 )
             tables.append(([node, *graph.predecessors(node)], np.asarray(data["table"], dtype=np.float64)))
         return _named(labels, tables, "BAYES")
-    place = {node: number for number, node in enumerate(labels)}
+    number_of = {node: number for number, node in enumerate(labels)}
     tables = [
         ([node], np.asarray(data["table"], dtype=np.float64))
         for node, data in graph.nodes(data=True)
@@ -80,7 +78,7 @@ def from_networkx(graph: Any) -> Network:
     for left, right, data in graph.edges(data=True):
         if "table" not in data:
             raise InvalidArgumentError(f"the edge {left!r} - {right!r} has no 'table': give one.")
-        ends = sorted((left, right), key=place.__getitem__)
+        ends = sorted((left, right), key=number_of.__getitem__)
         tables.append((ends, np.asarray(data["table"], dtype=np.float64)))
     return _named(labels, tables, "MARKOV")
 

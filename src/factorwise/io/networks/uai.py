@@ -1,7 +1,8 @@
 """The format of the UAI inference competitions: networks, evidence, and the answers to queries.
 
 A file is a sequence of words: MARKOV or BAYES, the number of variables, their numbers of labels, the number
-of factors, the scope of each, then the table of each, its size first, the last variable of the scope fastest.
+of factors, the scope of each, then the size and the table of each, with the last variable of the scope
+fastest.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ def _scope(words: Words, factor: int, n_variables: int) -> list[int]:
     scope = words.counts(words.counts(1, what)[0], what)
     if any(v >= n_variables for v in scope) or len(set(scope)) != len(scope):
         raise DataFileError(
-            f"{what} is {scope}: it should name different variables from 0 to {n_variables - 1}."
-            " Correct the file."
+            f"{what} is {scope}: it must name different variables from 0 to {n_variables - 1}. Correct"
+            " the file."
         )
     return scope
 
@@ -79,10 +80,7 @@ def parse_evidence(text: str, cardinality: NDArray[np.int64]) -> dict[int, int]:
     count = words.counts(1, "the number of observed variables")[0]
     if _holds_samples(words.words):
         if count > 1:
-            raise DataFileError(
-                f"the evidence file holds {count} samples: give a file with one of them, and run them one by"
-                " one."
-            )
+            raise DataFileError(f"the evidence file has {count} samples: give files with one sample each.")
         count = words.counts(1, "the number of observed variables")[0]
     flat = words.counts(2 * count, "the last pair of variable and label")
     words.require_end("the last pair of variable and label")
@@ -98,7 +96,7 @@ def parse_evidence(text: str, cardinality: NDArray[np.int64]) -> dict[int, int]:
 
 
 def _holds_samples(words: Sequence[str]) -> bool:
-    """Whether the first word is a number of samples, and not that of observed variables."""
+    """Whether the first word is the number of samples, not that of observed variables."""
     if not all(word.isascii() and word.isdigit() and len(word) < 16 for word in words):
         return False
     if len(words) == 1 + 2 * int(words[0]):
@@ -111,7 +109,7 @@ def _holds_samples(words: Sequence[str]) -> bool:
 
 @check_types
 def format_uai(network: Network) -> str:
-    """Return a network as the text of a ``.uai`` file; reading it gives the same potentials back."""
+    """Return a network as the text of a ``.uai`` file; reading it returns the same potentials."""
     graph = network.graph
     scopes = [graph.scope_of(factor) for factor in range(graph.n_factors)]
     lines = [
@@ -127,8 +125,9 @@ def format_uai(network: Network) -> str:
             ((potentials == 0) & (table.ravel() > -np.inf)).any()
         ):
             raise DataFileError(
-                f"a factor has log-potentials from {table.min():g} to {table.max():g}, whose exponentials no"
-                " floating-point number can hold: subtract a constant from its table first."
+                f"a factor has log-potentials from {table.min():g} to {table.max():g}, whose"
+                " exponentials exceed floating-point numbers: subtract a constant from its table"
+                " first."
             )
         lines += ["", str(potentials.size), " ".join(map(repr, potentials.tolist()))]
     return "\n".join(lines) + "\n"
@@ -168,7 +167,7 @@ def parse_marginals(text: str) -> list[NDArray[np.float64]]:
     count = words.counts(1, "the number of variables")[0]
     if (
         count == 1 and len(words.words) > 2 and len(words.words) != 3 + int(words.words[2])
-    ):  # the number of samples stands first
+    ):  # the number of samples comes first
         count = words.counts(1, "the number of variables")[0]
     read: list[NDArray[np.float64]] = []
     for variable in range(count):
@@ -179,13 +178,13 @@ def parse_marginals(text: str) -> list[NDArray[np.float64]]:
 
 @check_types
 def write_uai(path: str | os.PathLike[str], network: Network) -> None:
-    """Write a network in UAI format, whole or not at all."""
+    """Write a network in UAI format, completely or not at all."""
     with atomic_text(path) as stream:
         stream.write(format_uai(network))
 
 
 @check_types
 def write_evidence(path: str | os.PathLike[str], evidence: Mapping[int, int]) -> None:
-    """Write an evidence file, whole or not at all."""
+    """Write an evidence file, completely or not at all."""
     with atomic_text(path) as stream:
         stream.write(format_evidence(evidence))

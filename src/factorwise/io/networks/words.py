@@ -1,4 +1,4 @@
-"""The words of a text file, read one after the other, with an error for whatever is not there."""
+"""Read the words of a text file one after the other, with an error for missing or wrong ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Words:
         """Return the next ``count`` words."""
         end = self.position + count
         if end > len(self.words):
-            raise DataFileError(f"the file ends before {what}: it is cut short. Get the whole file.")
+            raise DataFileError(f"the file ends before {what}: it is truncated. Get the complete file.")
         taken = self.words[self.position : end]
         self.position = end
         return taken
@@ -30,8 +30,8 @@ class Words:
         for word in words:
             if not (word.isascii() and word.isdigit() and len(word) < 16 and int(word) >= least):
                 raise DataFileError(
-                    f"{what} should be a whole number of {least} or more, but {word[:40]!r} stands there."
-                    " Correct the file."
+                    f"{what} must be a whole number of {least} or more, but is {word[:40]!r}. Correct"
+                    " the file."
                 )
         return list(map(int, words))
 
@@ -41,7 +41,7 @@ class Words:
         try:
             return np.array(words, dtype=np.float64)
         except ValueError as error:
-            raise DataFileError(f"{what} should hold numbers only: {error}. Correct the file.") from None
+            raise DataFileError(f"{what} must be numbers: {error}. Correct the file.") from None
 
     def require_end(self, what: str) -> None:
         """Refuse words after the end."""

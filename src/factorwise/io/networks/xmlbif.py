@@ -58,11 +58,11 @@ class _Reader:
         labels = block["OUTCOME"] or block["VALUE"]
         if len(block["NAME"]) != 1 or block["NAME"][0] in self.labels:
             raise DataFileError(
-                f"a VARIABLE should have one NAME of its own, but has {block['NAME'][:3]}. Correct the file."
+                f"a VARIABLE must have one NAME of its own, but has {block['NAME'][:3]}. Correct the file."
             )
         if not labels or len(set(labels)) != len(labels):
             raise DataFileError(
-                f"variable {block['NAME'][0]!r} should have different OUTCOMEs, but has {labels[:8]}."
+                f"variable {block['NAME'][0]!r} must have different OUTCOMEs, but has {labels[:8]}."
                 " Correct the file."
             )
         self.labels[block["NAME"][0]] = labels
@@ -80,7 +80,7 @@ def parse_xmlbif(content: bytes) -> Network:
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
-        raise DataFileError(f"not well-formed XML: {error}. Correct the file, or give its format.") from None
+        raise DataFileError(f"not well-formed XML: {error}. Correct the file, or name its format.") from None
     except (LookupError, ValueError) as error:
         if isinstance(error, DataFileError):
             raise
@@ -97,7 +97,7 @@ def parse_xmlbif(content: bytes) -> Network:
 
 def _refuse_entities(name: str, *_: object) -> None:
     raise DataFileError(
-        f"the XML declares an entity {name[:40]!r}: entities are not read. Write their text out."
+        f"the XML declares an entity {name[:40]!r}, but entities are not supported. Replace it by its text."
     )
 
 
@@ -109,14 +109,14 @@ def _table(
     unknown = [name for name in scope if name not in labels]
     if unknown or len(definition["FOR"]) != 1 or len(set(scope)) != len(scope):
         raise DataFileError(
-            f"a DEFINITION is for {definition['FOR'][:3]} given {definition['GIVEN'][:8]}: it should name one"
-            " variable, and different ones that are declared. Correct the file."
+            f"a DEFINITION is for {definition['FOR'][:3]} given {definition['GIVEN'][:8]}: it must name"
+            " one variable, and different declared parents. Correct the file."
         )
     sizes = [len(labels[name]) for name in scope]
     try:
         values = np.array(" ".join(definition["TABLE"]).split(), dtype=np.float64)
     except ValueError as error:
-        raise DataFileError(f"the TABLE of {scope[-1]!r} should hold numbers only: {error}.") from None
+        raise DataFileError(f"the TABLE of {scope[-1]!r} must contain numbers only: {error}.") from None
     check_size(len(values), sizes, repr(scope[-1]))
     check_distribution(scope[-1], values.reshape(-1, sizes[-1]))
     return scope, values.reshape(sizes)

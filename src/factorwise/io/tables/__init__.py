@@ -1,1 +1,1 @@
-"""Tables of records, wherever they are: files, folders, databases, object stores, memory."""
+"""Tables of records from files, folders, databases, object stores and memory."""

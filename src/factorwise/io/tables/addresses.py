@@ -1,4 +1,4 @@
-"""Folders and files by path, or by an address such as ``s3://`` that Arrow knows or that fsspec does."""
+"""Folders and files by path, or by an address such as ``s3://`` that Arrow or fsspec knows."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ def is_address(text: str) -> bool:
 
 
 def refuse_credentials(address: str) -> None:
-    """Refuse an address that holds a password or a key, because command lines are kept."""
+    """Refuse an address that contains a password or a key, because command lines are recorded."""
     parts = urlsplit(address)
     if parts.password or _PASSWORD.search(parts.query):
         where = "PGPASSWORD or ~/.pgpass" if address.startswith(POSTGRES) else "the variables of the store"
         raise InvalidArgumentError(
-            f"the address of {parts.hostname or 'a store'} holds a password or a key, and command lines are"
-            f" kept. Leave it out, and set {where}."
+            f"the address of {parts.hostname or 'a store'} contains a password or a key, and command"
+            f" lines are recorded. Leave it out, and set {where}."
         )
 
 
 def open_address(address: str) -> tuple[pafs.FileSystem, str]:
-    """Return the files of a store, and where an address leads to among them."""
+    """Return the file system of an address, and the path in it."""
     if not is_address(address):
         return pafs.LocalFileSystem(), str(Path(address).resolve())
     refuse_credentials(address)
     try:
-        found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(address)
+        located: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(address)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return _by_fsspec(address)
     except OSError as error:
         raise DataFileError(
-            f"{address}: cannot be reached ({error}). Check the address, the network and what you are"
-            " allowed, or give a folder."
+            f"{address}: cannot be reached ({error}). Check the address, the network and your"
+            " permissions, or give a folder."
         ) from error
-    return found
+    return located
 
 
 def _by_fsspec(address: str) -> tuple[pafs.FileSystem, str]:
@@ -53,13 +53,14 @@ def _by_fsspec(address: str) -> tuple[pafs.FileSystem, str]:
         import fsspec
     except ImportError as error:
         raise MissingExtraError(
-            f"{address}: Arrow does not know this kind of address; fsspec may. Install it with: pip install"
-            ' "factorwise[ray]"'
+            f"{address}: Arrow does not support this kind of address, but fsspec may. Install it with:"
+            ' pip install "factorwise[ray]"'
         ) from error
     try:
         files, folder = fsspec.core.url_to_fs(address)
     except (ValueError, ImportError) as error:
         raise DataFileError(
-            f"{address}: is no address of a folder ({error}). Give one such as s3://bucket/run, or a path."
+            f"{address}: is not the address of a folder ({error}). Give one such as s3://bucket/run, or"
+            " a path."
         ) from error
     return pafs.PyFileSystem(pafs.FSSpecHandler(files)), folder

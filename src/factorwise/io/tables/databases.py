@@ -1,6 +1,6 @@
 """Tables in databases: SQLite files, PostgreSQL, sheets of Excel files.
 
-SQLite is read and written by Python itself. PostgreSQL and Excel are read by extensions of DuckDB where these
+SQLite is read and written by Python itself. PostgreSQL and Excel are read by extensions of DuckDB if these
 are installed; nothing is downloaded. Credentials come from the environment or from files of the drivers.
 """
 
@@ -36,11 +36,11 @@ def read_postgres(address: str, columns: Sequence[str] | None) -> pa.Table:
 
 
 def read_excel(path: Path, sheet: str | None, columns: Sequence[str] | None) -> pa.Table:
-    """Return a sheet of an Excel file, the first if none is named, by an extension of DuckDB."""
+    """Return a sheet of an Excel file, by default the first, with an extension of DuckDB."""
     with _extended("excel", str(path)) as connection:
-        told = "" if sheet is None else f", sheet = '{sheet.replace(chr(39), chr(39) * 2)}'"
+        sheet_option = "" if sheet is None else f", sheet = '{sheet.replace(chr(39), chr(39) * 2)}'"
         file = str(path).replace("'", "''")
-        return _selected(connection, f"read_xlsx('{file}', header = true{told})", columns, str(path))
+        return _selected(connection, f"read_xlsx('{file}', header = true{sheet_option})", columns, str(path))
 
 
 def _selected(
@@ -55,7 +55,7 @@ def _selected(
 
 @contextmanager
 def _extended(extension: str, origin: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open DuckDB with an extension that is installed; nothing is fetched from anywhere."""
+    """Open DuckDB with an installed extension; nothing is downloaded."""
     settings: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
@@ -79,20 +79,20 @@ def _extended(extension: str, origin: str) -> Iterator[duckdb.DuckDBPyConnection
 
 
 def is_sqlite(path: Path) -> bool:
-    """Whether a file is an SQLite database, by how it begins."""
+    """Whether a file is an SQLite database, by its first bytes."""
     with path.open("rb") as stream:
         return stream.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
 
 
 def read_sqlite(path: Path, table: str | None, columns: Sequence[str] | None) -> pa.Table:
-    """Return a table or view of an SQLite file; its only one if none is named."""
+    """Return a table or view of an SQLite file; by default the only one."""
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             listed = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
             names = [row[0] for row in connection.execute(listed) if not row[0].startswith("sqlite_")]
             name = _pick(path, table, names)
-            found = connection.execute(f"SELECT * FROM {quoted(name)} LIMIT 0")
-            known = [column[0] for column in found.description]
+            cursor = connection.execute(f"SELECT * FROM {quoted(name)} LIMIT 0")
+            known = [column[0] for column in cursor.description]
             if columns is not None:
                 require_columns(columns, known, f"{path}::{name}")
             wanted = list(known if columns is None else columns)
@@ -114,14 +114,14 @@ def _pick(path: Path, table: str | None, names: list[str]) -> str:
         return table
     listed = ", ".join(names) or "none"
     if table is None:
-        raise DataFileError(f"{path} holds {len(names)} tables ({listed}). Name one, as in {path}::TABLE.")
+        raise DataFileError(f"{path} has {len(names)} tables ({listed}). Name one, as in {path}::TABLE.")
     close = difflib.get_close_matches(table, names, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
-    raise DataFileError(f"{path} has no table {table!r}.{guess} It holds {listed}.")
+    raise DataFileError(f"{path} has no table {table!r}.{guess} Its tables are {listed}.")
 
 
 def write_database(path: Path, name: str, table: pa.Table) -> None:
-    """Write a table into an SQLite or DuckDB file, in place of one of that name; wholly or not at all."""
+    """Write a table into an SQLite or DuckDB file, replacing one of that name; completely or not at all."""
     try:
         if path.suffix.lower() in (".sqlite", ".sqlite3") or (path.exists() and is_sqlite(path)):
             _write_sqlite(path, name, table)
@@ -143,24 +143,28 @@ def write_database(path: Path, name: str, table: pa.Table) -> None:
 
 
 def _refuse_store(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Refuse to write into a store, whose own tables the new one could replace."""
+    """Refuse to write into a store, whose own tables could be replaced."""
     try:
         purpose = connection.execute("SELECT value FROM facts WHERE name = 'purpose'").fetchone()
     except duckdb.Error:  # no such table
         return
     if purpose is not None:
-        raise DataFileError(f"{path}: is a store, which only its own verbs change: write into another file.")
+        raise DataFileError(
+            f"{path}: is a store, which only the store verbs may change: write to another file."
+        )
 
 
 def _write_sqlite(path: Path, name: str, table: pa.Table) -> None:
     types = [_sqlite_type(field.type) for field in table.schema]
-    made = ", ".join(f"{quoted(field)} {kind}" for field, kind in zip(table.column_names, types, strict=True))
-    marks = ", ".join("?" * table.num_columns)
+    definition = ", ".join(
+        f"{quoted(field)} {kind}" for field, kind in zip(table.column_names, types, strict=True)
+    )
+    placeholders = ", ".join("?" * table.num_columns)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         try:
             connection.execute(f"DROP TABLE IF EXISTS {quoted(name)}")
-            connection.execute(f"CREATE TABLE {quoted(name)} ({made})")
+            connection.execute(f"CREATE TABLE {quoted(name)} ({definition})")
             for batch in table.to_batches(max_chunksize=1 << 16):
                 values = [
                     column.to_pylist()
@@ -169,7 +173,7 @@ def _write_sqlite(path: Path, name: str, table: pa.Table) -> None:
                     for column, kind in zip(batch.columns, types, strict=True)
                 ]
                 connection.executemany(
-                    f"INSERT INTO {quoted(name)} VALUES ({marks})", zip(*values, strict=True)
+                    f"INSERT INTO {quoted(name)} VALUES ({placeholders})", zip(*values, strict=True)
                 )
             connection.execute("COMMIT")
         except BaseException:
@@ -178,7 +182,7 @@ def _write_sqlite(path: Path, name: str, table: pa.Table) -> None:
 
 
 def _sqlite_type(kind: pa.DataType) -> str:
-    """Return the type of a column in SQLite; what SQLite does not know is written as text."""
+    """Return the SQLite type of a column; types that SQLite lacks become text."""
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return "INTEGER"
     if pa.types.is_floating(kind):

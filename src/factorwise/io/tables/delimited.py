@@ -1,11 +1,11 @@
 """Delimited text (CSV and its cousins) as Arrow tables of strings.
 
 Every column is read as text, so that ``007`` stays ``007``; an empty field is a missing value. The delimiter
-is the one of ``, ; tab |`` that cuts the first records into the most fields of constant number. Fields may be
-quoted and hold delimiters, quotes and line ends, and may be of any length. Text is UTF-8, with or without a
-BOM, or UTF-16 with one; any other encoding is read only when it is named.
+is the one of ``, ; tab |`` that cuts the first records into the largest constant number of fields. Fields may
+be quoted, may contain delimiters, quotes and line ends, and may have any length. Text is UTF-8, with or
+without a BOM, or UTF-16 with one; any other encoding must be named.
 
-The fast reader says little about what it refuses, so a refused file is read again slowly to find the line.
+The fast reader says little about errors, so a refused file is read again slowly to find the line.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from factorwise.io.file_kinds import EncodingError, known_encoding, refuse_other
 from factorwise.io.tables.names import refuse_repeated, require_columns
 
 _DELIMITERS = (",", "\t", ";", "|")
-_SNIFFED = 50  # records looked at to find the delimiter
+_SNIFFED = 50  # records that are read to find the delimiter
 _HEAD = 1 << 16  # bytes of the file in which they lie
-_BLOCK = 1 << 24  # bytes parsed in one go, as long as no record is longer
+_BLOCK = 1 << 24  # bytes parsed at a time, unless a record is longer
 _LARGEST_BLOCK = (1 << 31) - 1
 _GZIP = b"\x1f\x8b"
 _BOMS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
 def read_delimited(path: Path, columns: Sequence[str] | None, encoding: str | None) -> pa.Table:
-    """Return the Arrow table of a delimited file, of the ``columns`` wanted or of all (None)."""
+    """Return the Arrow table of a delimited file, with the given ``columns`` or all (None)."""
     encoding = _encoding(path, encoding)
     try:
         head = _head(path, encoding)
@@ -61,7 +61,7 @@ def read_delimited(path: Path, columns: Sequence[str] | None, encoding: str | No
 
 @contextmanager
 def opened(path: Path) -> Iterator[pa.NativeFile]:
-    """Open a file for bytes, unpacked if it is gzip whatever its ending."""
+    """Open a file for bytes, unpacked if it is gzip, whatever its ending."""
     with path.open("rb") as stream:
         packed = stream.read(2) == _GZIP
     try:
@@ -73,16 +73,18 @@ def opened(path: Path) -> Iterator[pa.NativeFile]:
                 yield raw
     except OSError as error:
         if packed:
-            raise DataFileError(f"{path}: the file cannot be unpacked: {error}. Is it complete?") from error
+            raise DataFileError(
+                f"{path}: the file cannot be unpacked: {error}. Check that it is complete."
+            ) from error
         raise
 
 
 def sniff_delimiter(head: str) -> str:
-    """Return the delimiter that gives the first records of ``head`` the most fields, all the same number."""
+    """Return the delimiter that cuts the first records of ``head`` into most fields, all the same number."""
     best, most = ",", 1
     for delimiter in _DELIMITERS:
         rows = list(islice(_records(io.StringIO(head, newline=""), delimiter), _SNIFFED + 1))
-        rows = rows[:-1] if len(rows) > 1 else rows  # the last one may be cut off
+        rows = rows[:-1] if len(rows) > 1 else rows  # the last one may be truncated
         lengths = {len(row) for row in rows if row}
         width = len(rows[0]) if rows else 1
         if width > most and (len(lengths) == 1 or most == 1):
@@ -91,7 +93,7 @@ def sniff_delimiter(head: str) -> str:
 
 
 def decoding_problem(path: Path, encoding: str = "utf-8") -> tuple[int, str] | None:
-    """Return the line of the first bytes that are not text in ``encoding``, and what they are."""
+    """Return the line of the first bytes that are not valid in ``encoding``, and these bytes."""
     decoder = codecs.getincrementaldecoder(encoding)()
     line = 1
     with opened(path) as stream:
@@ -102,7 +104,7 @@ def decoding_problem(path: Path, encoding: str = "utf-8") -> tuple[int, str] | N
             except UnicodeDecodeError as error:
                 before = error.object[: error.start].decode(encoding, errors="ignore").count("\n")
                 return line + before, error.object[error.start : error.end].hex(" ")
-            except UnicodeError:  # without the mark that such an encoding begins with
+            except UnicodeError:  # without the BOM of such an encoding
                 return line, block[:2].hex(" ")
             if not block:
                 return None
@@ -113,9 +115,9 @@ def refuse_encoding(path: Path, encoding: str) -> None:
     problem = decoding_problem(path, encoding)
     if problem is not None:
         _refuse_other_kind(path)
-        line, found = problem
+        line, bad_bytes = problem
         raise EncodingError(
-            f"{path}, line {line}: the bytes {found} are not text in {encoding}.",
+            f"{path}, line {line}: the bytes {bad_bytes} are not text in {encoding}.",
             "Name the file's encoding, for example encoding='cp1252' or encoding='latin-1', or convert the"
             " file to UTF-8.",
         )
@@ -126,22 +128,22 @@ def _refuse_other_kind(path: Path) -> None:
         refuse_other_kind(stream.read(16), str(path), "a table in text, Parquet or DuckDB")
 
 
-def _encoding(path: Path, asked: str | None) -> str:
+def _encoding(path: Path, requested: str | None) -> str:
     with opened(path) as stream:
         start = stream.read(4)
-    if asked is None:
+    if requested is None:
         return next((name for bom, name in _BOMS.items() if start.startswith(bom)), "utf-8")
-    found = known_encoding(asked)
-    if found is None:
+    codec = known_encoding(requested)
+    if codec is None:
         raise DataFileError(
-            f"encoding={asked!r} is not known. Give one of Python's encodings,"
-            " such as 'utf-8', 'utf-16', 'latin-1' or 'cp1252'."
+            f"encoding={requested!r} is not known. Give one of Python's encodings, such as 'utf-8',"
+            " 'utf-16', 'latin-1' or 'cp1252'."
         )
-    return "utf-8" if found == "utf-8-sig" else found
+    return "utf-8" if codec == "utf-8-sig" else codec
 
 
 def _head(path: Path, encoding: str) -> str:
-    """First characters of the file, with the bytes that are not text replaced."""
+    """Return the first characters of the file, with invalid bytes replaced."""
     with opened(path) as stream:
         start = stream.read(_HEAD)
     text: str = codecs.getincrementaldecoder(encoding)(errors="replace").decode(start)
@@ -155,7 +157,7 @@ def _header(path: Path, head: str, delimiter: str, encoding: str) -> list[str]:
     if any("\0" in name for name in names):
         _refuse_other_kind(path)
         raise EncodingError(
-            f"{path}: the header line holds NUL characters, so this is no delimited text in {encoding}.",
+            f"{path}: the header line contains NUL characters, so this is not delimited text in {encoding}.",
             "Name its encoding, such as encoding='utf-16-le', or give a CSV, Parquet or JSON lines file.",
         )
     return names
@@ -169,7 +171,7 @@ def _records(stream: io.TextIOBase, delimiter: str) -> Iterator[list[str]]:
 def _parse(
     path: Path, names: Sequence[str], columns: Sequence[str] | None, delimiter: str, encoding: str
 ) -> pa.Table:
-    """Read with the smallest block that no record is longer than."""
+    """Read with the smallest block that no record exceeds."""
     block = _BLOCK
     convert = pacsv.ConvertOptions(
         column_types={name: pa.string() for name in names},
@@ -192,7 +194,7 @@ def _parse(
 
 
 def _explain(path: Path, names: Sequence[str], delimiter: str, encoding: str, error: Exception) -> NoReturn:
-    """Raise an error that names the line at which the fast reader gave up."""
+    """Raise an error that names the line at which the fast reader failed."""
     refuse_encoding(path, encoding)
     with opened(path) as stream:
         reader = csv.reader(codecs.getreader(encoding)(stream), delimiter=delimiter)
@@ -214,7 +216,7 @@ def _explain(path: Path, names: Sequence[str], delimiter: str, encoding: str, er
 def _refuse_open_quote(
     path: Path, table: pa.Table, names: Sequence[str], delimiter: str, encoding: str
 ) -> None:
-    """Refuse a file whose last field swallowed what follows a quote that is never closed."""
+    """Refuse a file in which a quote that is never closed swallowed the rest of the file."""
     last = names[-1]
     if not table.num_rows or last not in table.column_names or encoding != "utf-8":
         return

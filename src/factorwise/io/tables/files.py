@@ -1,8 +1,8 @@
 """Tables in files: the readers of Parquet, JSON lines and DuckDB files.
 
-Which format a file has is said in `factorwise.io.tables.formats`, and delimited text is read in
-`factorwise.io.tables.delimited`. Each reader takes a path and the columns wanted
-(None for all) and returns an Arrow table; what it refuses is a `DataFileError` with file, reason and remedy.
+`factorwise.io.tables.formats` determines the format of a file, and `factorwise.io.tables.delimited` reads
+delimited text. Each reader takes a path and the columns to read (None for all) and returns an Arrow table;
+errors are `DataFileError`s with file, reason and remedy.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _LARGEST_BLOCK = (1 << 31) - 1
 def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) -> pa.Table:
     """Return the Arrow table in a file, or in a table of a DuckDB file given as ``file.duckdb::table``.
 
-    The Parquet files of a folder, or those that a pattern such as ``parts/*.parquet`` names, are one table;
+    The Parquet files of a folder, or those that match a pattern such as ``parts/*.parquet``, are one table;
     so are those at an address such as ``s3://bucket/folder``. Tables of SQLite files and of PostgreSQL, and
-    sheets of Excel files, are named as those of DuckDB files are.
+    sheets of Excel files, are named like those of DuckDB files.
     """
     if is_address(source):
         if encoding is not None:
@@ -67,8 +67,8 @@ def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) 
     if form == "duckdb":
         if separator and not _is_database(path):
             raise DataFileError(
-                f"{path}: is no DuckDB or SQLite file, of which '::{table}' would name a table. Leave it out,"
-                " or give such a file."
+                f"{path}: is not a DuckDB or SQLite file, so it has no table '::{table}'. Leave that"
+                " out, or give such a file."
             )
         return read_database(path, table if separator else None, columns)
     if form == "parquet":
@@ -79,7 +79,7 @@ def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) 
 
 
 def _content_format(path: Path, *, named: bool) -> str:
-    """Return the format of a file; one whose tables are ``named`` is a database or a workbook."""
+    """Return the format of a file; ``named`` says whether the source names a table in it."""
     form = table_format(path)
     if form == "excel" or not (named or form in ("duckdb", "sqlite")):
         return form
@@ -87,18 +87,18 @@ def _content_format(path: Path, *, named: bool) -> str:
 
 
 def _read_parts(path: Path, columns: Sequence[str] | None, encoding: str | None) -> pa.Table:
-    """Return the records of all Parquet files below a folder, or that a pattern names, in the order of names.
+    """Return the records of all Parquet files in a folder, or that match a pattern, in the order of names.
 
     Columns that some files lack are missing in their records.
     """
     folder = path.is_dir()
-    found = path.rglob("*") if folder else Path(path.anchor).glob(str(path.relative_to(path.anchor)))
-    parts = sorted(part for part in found if part.is_file() and table_format(part) == "parquet")
+    paths = path.rglob("*") if folder else Path(path.anchor).glob(str(path.relative_to(path.anchor)))
+    parts = sorted(part for part in paths if part.is_file() and table_format(part) == "parquet")
     if not parts:
         remedy = "Give the file in it that holds the records, or a folder with Parquet files."
         if folder:
             raise DataFileError(f"{path} is a folder. {remedy}")
-        raise MissingDataError(f"no Parquet file is named by the pattern {str(path)!r}. Check the path.")
+        raise MissingDataError(f"no Parquet file matches the pattern {str(path)!r}. Check the path.")
     if folder:
         refuse_unfinished(str(path), [part.name for part in path.iterdir()])
     if encoding is not None:
@@ -118,9 +118,9 @@ def _read_parts(path: Path, columns: Sequence[str] | None, encoding: str | None)
 
 
 def _index_columns(table: pa.Table) -> list[str]:
-    """Return the columns that pandas keeps the numbers of its rows in, which are nobody's data."""
-    told = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    return [name for name in told if isinstance(name, str) and name.startswith("__index_level_")]
+    """Return the columns in which pandas stores row numbers, which are not data."""
+    index_columns = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in index_columns if isinstance(name, str) and name.startswith("__index_level_")]
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
@@ -134,13 +134,12 @@ def read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
             return table if columns is not None else table.drop_columns(_index_columns(table))
     except (pa.ArrowException, OSError) as error:
         raise DataFileError(
-            f"{path}: not a complete Parquet file: {error}."
-            " Write it again, or give it the ending of what it is."
+            f"{path}: not a complete Parquet file: {error}. Write it again, or correct its ending."
         ) from error
 
 
 def read_json_lines(path: Path) -> pa.Table:
-    """Return the table of a file with a JSON object per line (or one array of objects).
+    """Return the table of a file with a JSON object per line, or with one array of objects.
 
     A column whose values are of several types becomes text.
     """
@@ -148,7 +147,7 @@ def read_json_lines(path: Path) -> pa.Table:
         start = stream.read(256)
     if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
         return records_table(_json_array(path), str(path))
-    if _odd_lines(path):  # Arrow takes a null for a record, and crashes on one that comes first
+    if _odd_lines(path):  # Arrow reads a null as a record, and crashes if it comes first
         refuse_encoding(path, "utf-8")
         return records_table(_json_objects(path), str(path))
     block = _BLOCK
@@ -166,14 +165,14 @@ def read_json_lines(path: Path) -> pa.Table:
 
 
 def read_database(path: Path, table: str | None, columns: Sequence[str] | None) -> pa.Table:
-    """Return a table or view of a DuckDB file; its only one if none is named."""
+    """Return a table or view of a DuckDB file; by default the only one."""
     try:
         with duckdb.connect(str(path), read_only=True) as connection:
-            found = connection.execute(
+            tables = connection.execute(
                 "SELECT table_schema, table_name FROM information_schema.tables"
                 " WHERE table_catalog = current_database() ORDER BY ALL"
             ).fetchall()
-            schema, name = _pick_table(path, table, found)
+            schema, name = _pick_table(path, table, tables)
             relation = f"{quoted(schema)}.{quoted(name)}"
             known = [row[0] for row in connection.execute(f"DESCRIBE {relation}").fetchall()]
             if columns is not None:
@@ -198,7 +197,9 @@ def records_table(records: Iterable[Mapping[str, Any]], origin: str) -> pa.Table
     rows = 0
     for record in records:
         if not isinstance(record, Mapping):
-            raise DataFileError(f"{origin}: record {rows + 1} is {record!r}. Every record must be a mapping.")
+            raise DataFileError(
+                f"{origin}: record {rows + 1} is {record!r}, but every record must be a mapping."
+            )
         for name, value in record.items():
             values = columns.setdefault(str(name), [])
             values.extend([None] * (rows - len(values)))
@@ -213,32 +214,32 @@ def _no_file(path: Path) -> str:
     if str(path) == "-":
         return "there is no file '-', and tables are not read from standard input. Give a file."
     folder = path.parent
-    # without endings: two short names with the same one would always look alike
+    # without endings, because two short names with the same ending would always look alike
     names = {entry.stem: entry.name for entry in folder.iterdir()} if folder.is_dir() else {}
     close = difflib.get_close_matches(path.stem, names, n=1, cutoff=0.75)
     guess = f" Did you mean {str(folder / names[close[0]])!r}?" if close else " Check the path."
     return f"there is no file {str(path)!r}.{guess}"
 
 
-def _pick_table(path: Path, table: str | None, found: list[tuple[str, str]]) -> tuple[str, str]:
-    names = [name for _, name in found]
+def _pick_table(path: Path, table: str | None, tables: list[tuple[str, str]]) -> tuple[str, str]:
+    names = [name for _, name in tables]
     if table is None:
-        if len(found) == 1:
-            return found[0]
+        if len(tables) == 1:
+            return tables[0]
         raise DataFileError(
-            f"{path} holds {len(found)} tables ({', '.join(names) or 'none'})."
-            f" Name the one to read, as in {path}::{names[0] if names else 'table'}."
+            f"{path} has {len(tables)} tables ({', '.join(names) or 'none'}). Name the one to read, as"
+            f" in {path}::{names[0] if names else 'table'}."
         )
-    for schema, name in found:
+    for schema, name in tables:
         if table in (name, f"{schema}.{name}"):
             return schema, name
     close = difflib.get_close_matches(table, names, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
-    raise DataFileError(f"{path} has no table {table!r}.{guess} It holds {', '.join(names) or 'none'}.")
+    raise DataFileError(f"{path} has no table {table!r}.{guess} Its tables are {', '.join(names) or 'none'}.")
 
 
 def _parse_json(path: Path, block: int, schema: pa.Schema | None = None) -> pa.Table:
-    """Parse, and once more with strings that look like times kept as strings."""
+    """Parse the file, and parse it again with strings that look like times kept as strings."""
     options = pajson.ParseOptions(explicit_schema=schema, newlines_in_values=False)
     with opened(path) as stream:
         table = pajson.read_json(
@@ -254,7 +255,7 @@ def _parse_json(path: Path, block: int, schema: pa.Schema | None = None) -> pa.T
 
 
 def _odd_lines(path: Path) -> bool:
-    """Whether some line begins with anything but an object."""
+    """Whether some line begins with something other than an object."""
     rest = b"\n"
     with opened(path) as stream:
         while part := stream.read(_BLOCK):
@@ -266,7 +267,7 @@ def _odd_lines(path: Path) -> bool:
 
 
 def _json_objects(path: Path) -> Iterable[Mapping[str, Any]]:
-    """Objects of a file, a line each, with the number of the line that is none."""
+    """Yield the objects of a file, one per line; an error names the line that has none."""
     with opened(path) as stream:
         content = stream.read()
     for number, line in enumerate(content.decode("utf-8-sig").split("\n"), 1):
@@ -276,12 +277,12 @@ def _json_objects(path: Path) -> Iterable[Mapping[str, Any]]:
             record = json.loads(line)
         except ValueError as error:
             raise DataFileError(
-                f"{path}, line {number}: no JSON: {error}. Each line must hold one whole object."
+                f"{path}, line {number}: not JSON: {error}. Each line must contain one complete object."
             ) from None
         if not isinstance(record, dict):
             raise DataFileError(
-                f"{path}, line {number}: {type(record).__name__} where an object with named fields"
-                ' is wanted, such as {"id": 1, "name": "Ann"}.'
+                f"{path}, line {number}: {type(record).__name__} instead of an object with named"
+                f' fields, such as {{"id": 1, "name": "Ann"}}.'
             )
         yield record
 

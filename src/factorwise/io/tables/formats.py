@@ -1,4 +1,4 @@
-"""Formats of tables in files, by the endings of their names. Loads nothing that takes its time."""
+"""Formats of tables in files, by the endings of their names; this module loads no other library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKED = ".gz"
 
 
 def table_format(path: Path) -> str:
-    """Return ``csv``, ``parquet``, ``json``, ``duckdb``, ``sqlite`` ``excel``."""
+    """Return ``csv``, ``parquet``, ``json``, ``duckdb``, ``sqlite`` or ``excel``."""
     ending = _ending(path)
     if ending in _PARQUET_ENDINGS:
         return "parquet"
@@ -29,7 +29,7 @@ def table_format(path: Path) -> str:
 
 
 def written_format(path: Path) -> str:
-    """Return the format that a table is written in, having refused endings that say nothing of one."""
+    """Return the format in which a table is written; refuse endings that do not determine one."""
     base, separator, name = str(path).rpartition("::")
     if separator:
         form = table_format(Path(base))
@@ -50,11 +50,11 @@ def written_format(path: Path) -> str:
 
 
 def is_packed(path: Path) -> bool:
-    """Whether a file is to be packed with gzip."""
+    """Whether a file is packed with gzip, by its name."""
     return path.suffix.lower() == _PACKED
 
 
 def _ending(path: Path) -> str:
-    """Return the last ending but ``.gz``, in small letters."""
+    """Return the last ending except ``.gz``, in lower case."""
     endings = [suffix.lower() for suffix in path.suffixes]
     return endings[-2] if len(endings) > 1 and endings[-1] == _PACKED else (endings or [""])[-1]

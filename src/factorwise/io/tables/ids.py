@@ -1,4 +1,4 @@
-"""Records found by their ids, which are compared as text."""
+"""Find records by their ids, which are compared as text."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.listing import some
 
-_SHOWN = 3  # ids named in an error
+_SHOWN = 3  # ids listed in an error
 
 
 def rows_of(values: pa.Array | pa.ChunkedArray, known: pa.Array) -> NDArray[np.int64]:
-    """Return the place of each value among ``known``, as text; -1 where it is not."""
+    """Return the position of each value among ``known``, compared as text; -1 if it is missing."""
     texts = values.cast(pa.string())
     return np.asarray(pc.index_in(texts, value_set=known.cast(pa.string())).fill_null(-1), dtype=np.int64)
 
 
-def rows_of_pairs(values: pa.ChunkedArray, known: pa.Array, place: str) -> NDArray[np.int64]:
+def rows_of_pairs(values: pa.ChunkedArray, known: pa.Array, origin: str) -> NDArray[np.int64]:
     """Return the rows of one side of some pairs; refuse ids that no record has.
 
-    place
+    origin
         Where the pairs are from, for messages.
     """
     rows = rows_of(values, known)
@@ -31,7 +31,7 @@ def rows_of_pairs(values: pa.ChunkedArray, known: pa.Array, place: str) -> NDArr
         named = ", ".join(f"{values[row].as_py()!r} (pair {row + 1})" for row in missing[:_SHOWN].tolist())
         more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
         raise InvalidArgumentError(
-            f"{place}: no record has the id {named}{more}; ids are such as"
-            f" {some(known[:_SHOWN].to_pylist())}. Correct it, or take the pair out."
+            f"{origin}: no record has the id {named}{more}; ids are such as"
+            f" {some(known[:_SHOWN].to_pylist())}. Correct it, or remove the pair."
         )
     return rows

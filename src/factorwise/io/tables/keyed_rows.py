@@ -1,4 +1,4 @@
-"""Tables whose records are some names and some numbers: counts, flows, features of pairs."""
+"""Tables whose records consist of names and numbers: counts, flows, features of pairs."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class KeyedRows:
     """Records as columns.
 
     origin
-        What messages call the table.
+        The name of the table in messages.
     keys
         Columns of names, as text; at least one.
     numbers
-        Columns of numbers; NaN where a field is empty.
+        Columns of numbers; NaN for empty fields.
     """
 
     origin: str
@@ -54,13 +54,13 @@ def read_keyed_rows(
     """Read a table.
 
     keys
-        Columns of names that it must have.
+        Required columns of names.
     optional_keys
-        Columns of names that it may have.
+        Optional columns of names.
     numbers
-        Columns of numbers that it must have; all others than the keys unless given.
+        Required columns of numbers; by default all columns except the keys.
     may_be_empty
-        Whether a number may be left out, as far as messages tell; callers refuse NaN where it may not.
+        Whether messages say that a number may be left out; otherwise callers refuse NaN.
     """
     table = read_table(source)
     origin = os.fspath(source) if isinstance(source, (str, os.PathLike)) else f"the {type(source).__name__}"
@@ -87,7 +87,7 @@ def _names(column: pa.ChunkedArray, name: str, origin: str) -> list[str]:
     texts: list[str | None] = pc.utf8_trim_whitespace(column.cast(pa.string())).to_pylist()
     for row, text in enumerate(texts):
         if not text:
-            raise DataFileError(f"{origin}, record {row + 1}: {name!r} is empty. Every record needs one.")
+            raise DataFileError(f"{origin}, record {row + 1}: {name!r} is empty, but every record needs one.")
     return [text for text in texts if text is not None]
 
 
@@ -97,10 +97,10 @@ def _numbers(column: pa.ChunkedArray, name: str, origin: str, may_be_empty: bool
     try:
         numbers = column.cast(pa.float64())
     except pa.ArrowInvalid:
-        row, given = next((row, v) for row, v in enumerate(column.to_pylist()) if not _is_number(v))
-        remedy = "Write a number, or leave the field empty where there is none."
+        row, value = next((row, v) for row, v in enumerate(column.to_pylist()) if not _is_number(v))
+        remedy = "Write a number, or leave the field empty if there is none."
         raise DataFileError(
-            f"{origin}, record {row + 1}: {name!r} is {given!r}, which is no number."
+            f"{origin}, record {row + 1}: {name!r} is {value!r}, which is not a number."
             f" {remedy if may_be_empty else 'Write a number.'}"
         ) from None
     return np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Names of columns: what is refused about them, and how SQL must write them."""
+"""Names of columns: checks, and quoting for SQL."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from factorwise.errors import DataFileError
 
 
 def require_columns(wanted: Iterable[str], known: Sequence[str], origin: str, remedy: str = "") -> None:
-    """Refuse a column that is not there, with the nearest that is.
+    """Refuse a missing column; the error names the closest existing one.
 
     remedy
-        What to do, where the name of the column is not the user's choice.
+        What to do, if the user did not choose the name of the column.
     """
     for name in wanted:
         if name not in known:
-            close = [other for other in known if other.casefold() == name.casefold()]
+            close = [candidate for candidate in known if candidate.casefold() == name.casefold()]
             close = close or difflib.get_close_matches(name, known, n=1)
             guess = f" Did you mean {close[0]!r}?" if close else ""
             raise DataFileError(
@@ -27,18 +27,18 @@ def require_columns(wanted: Iterable[str], known: Sequence[str], origin: str, re
 
 
 def refuse_repeated(names: Sequence[str], origin: str) -> None:
-    """Refuse a table in which two columns have one name."""
+    """Refuse a table in which two columns have the same name."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        places = [place for place, name in enumerate(names, 1) if name == twice[0]]
+        positions = [position for position, name in enumerate(names, 1) if name == twice[0]]
         raise DataFileError(
-            f"{origin} has {len(places)} columns called {twice[0]!r} (number {_listed(places)})."
-            " Give every column a name of its own."
+            f"{origin} has {len(positions)} columns called {twice[0]!r} (number {_listed(positions)})."
+            " Give every column its own name."
         )
 
 
 def quoted(identifier: str) -> str:
-    """Quote a name of a table or column for SQL, whatever characters it has."""
+    """Quote the name of a table or column for SQL, whatever its characters."""
     return '"' + identifier.replace('"', '""') + '"'
 
 

@@ -1,7 +1,7 @@
 """Tables as folders of Parquet files, by path or address; tasks may write the files.
 
-Every attempt to write a file has a name of its own, so that a task which is run twice overwrites nothing. The
-file ``_SUCCESS``, written last, says that the folder is whole.
+Every attempt to write a file uses its own name, so that a task that runs twice overwrites nothing. The file
+``_SUCCESS``, written last, marks the folder as complete.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _PART = re.compile(r"part-\d{5}-[0-9a-f]{16}\.parquet")
 
 
 def begin_parts(address: str) -> None:
-    """Make the folder; refuse one that has files in it."""
+    """Create the folder; refuse one that has other files in it."""
     files, folder = open_address(address)
     try:
         files.create_dir(folder, recursive=True)
-        found = files.get_file_info(pafs.FileSelector(folder))
+        contents = files.get_file_info(pafs.FileSelector(folder))
     except OSError as error:
         raise DataFileError(
-            f"{address}: cannot be written to ({error}). Check what you are allowed, or give another folder."
+            f"{address}: cannot be written to ({error}). Check your permissions, or give another folder."
         ) from error
-    others = sorted(info.base_name for info in found if not _PART.fullmatch(info.base_name))
-    if others:
-        raise DataFileError(f"{address}: has files, such as {others[0]!r}. Give a folder that is empty.")
+    foreign = sorted(info.base_name for info in contents if not _PART.fullmatch(info.base_name))
+    if foreign:
+        raise DataFileError(f"{address}: has files, such as {foreign[0]!r}. Give an empty folder.")
 
 
 def cut_parts(table: pa.Table) -> Iterator[pa.Table]:
@@ -59,7 +59,7 @@ def write_part(address: str, number: int, table: pa.Table) -> str:
 
 
 def end_parts(address: str, names: Collection[str]) -> None:
-    """Say that these files are all, and remove what attempts that were given up have left."""
+    """Mark these files as complete, and remove the files of abandoned attempts."""
     files, folder = open_address(address)
     for info in files.get_file_info(pafs.FileSelector(folder)):
         if _PART.fullmatch(info.base_name) and info.base_name not in names:
@@ -69,28 +69,29 @@ def end_parts(address: str, names: Collection[str]) -> None:
 
 
 def refuse_unfinished(address: str, names: Collection[str]) -> None:
-    """Refuse a folder whose parts were never finished: attempts that were given up may be among them."""
+    """Refuse a folder whose parts are incomplete, because files of abandoned attempts may be among them."""
     if WHOLE not in names and any(map(_PART.fullmatch, names)):
         raise DataFileError(
-            f"{address}: the run that wrote these parts has not ended, because {WHOLE} is not there. Let it"
-            f" end, or run it again; if only {WHOLE} was not copied, add an empty file of that name."
+            f"{address}: the run that wrote these parts has not finished, because {WHOLE} is missing."
+            f" Wait for it, or run it again; if only {WHOLE} was not copied, add an empty file of that"
+            " name."
         )
 
 
 def read_address(address: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the records of a Parquet file, or of all below a folder in the order of their names."""
-    import pyarrow.dataset as pads  # which takes its time to load
+    import pyarrow.dataset as pads  # it takes long to load
 
-    files, place = open_address(address)
+    files, location = open_address(address)
     try:
-        if files.get_file_info(place).type == pafs.FileType.Directory:
-            names = [info.base_name for info in files.get_file_info(pafs.FileSelector(place))]
+        if files.get_file_info(location).type == pafs.FileType.Directory:
+            names = [info.base_name for info in files.get_file_info(pafs.FileSelector(location))]
             refuse_unfinished(address, names)
-        found = pads.dataset(place, filesystem=files, format="parquet")
-        wanted = None if columns is None else [name for name in columns if name in found.schema.names]
-        return found.to_table(wanted)
+        dataset = pads.dataset(location, filesystem=files, format="parquet")
+        wanted = None if columns is None else [name for name in columns if name in dataset.schema.names]
+        return dataset.to_table(wanted)
     except (OSError, pa.ArrowException) as error:
         raise DataFileError(
-            f"{address}: cannot be read ({str(error).splitlines()[0]}). Give the address of a Parquet file,"
-            " or of a folder of such."
+            f"{address}: cannot be read ({str(error).splitlines()[0]}). Give the address of a Parquet"
+            " file, or of a folder of Parquet files."
         ) from error

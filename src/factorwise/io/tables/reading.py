@@ -1,10 +1,10 @@
-"""Tables of records, from wherever they come, as Arrow tables.
+"""Read tables of records from any source as Arrow tables.
 
 A *source* is the path of a file (delimited text, Parquet, JSON lines; ``file.duckdb::table`` or
 ``file.sqlite::table`` for a table in a database, ``file.xlsx::sheet``), an address (Parquet in an object
 store, ``postgres://user@host/base::table``), a pandas or polars DataFrame, any object that offers an Arrow
-stream, a list of mappings, or a mapping of columns. The strings of a table stay in Arrow: nothing here looks
-at single values in Python.
+stream, a list of mappings, or a mapping of columns. The strings of a table stay in Arrow: no code here
+handles single values in Python.
 
 >>> table = read_table([{"id": "a", "name": "Ann Lee"}, {"id": "b", "name": "A. Lee"}])
 >>> ids_of(table, "id").to_pylist()
@@ -39,9 +39,9 @@ TableSource: TypeAlias = "str | os.PathLike[str] | Sequence[Mapping[str, Any]] |
 
 LIST_SEPARATOR = "|"
 SOURCE_COLUMN = "source"
-_FORMULA = re.compile(r"\A([=+\-@\t\r])")  # how texts begin that spreadsheets take for formulas
-_SHOWN = 3  # repeated ids named in an error
-_ROWS = 1 << 16  # records turned to JSON in one go
+_FORMULA = re.compile(r"\A([=+\-@\t\r])")  # beginnings of texts that spreadsheets treat as formulas
+_SHOWN = 3  # repeated ids listed in an error
+_ROWS = 1 << 16  # records converted to JSON at a time
 
 
 def read_table(
@@ -54,7 +54,7 @@ def read_table(
     """Return the records of ``source`` as a `pyarrow.Table` with at least one row.
 
     columns
-        The columns wanted, in this order; None for all of them.
+        The columns to read, in this order; None for all of them.
     encoding
         Encoding of a delimited file that is neither UTF-8 nor UTF-16 with a BOM, such as ``cp1252``.
     may_be_empty
@@ -76,14 +76,14 @@ def read_table(
 
 
 def ids_of(table: pa.Table, column: str) -> pa.Array:
-    """Return the ids of the records as an Arrow array, having checked that each is there and differs."""
+    """Return the ids of the records as an Arrow array, after checking that they exist and differ."""
     require_columns([column], table.column_names, "the table")
     ids = table.column(column).combine_chunks()
     if ids.null_count:
         row = int(np.flatnonzero(np.asarray(ids.is_null()))[0]) + 1
         raise DataFileError(
             f"column {column!r} has no id in {ids.null_count} records, the first of them record {row}."
-            " Every record needs an id of its own: fill them in, or name another column."
+            " Every record needs its own id: fill them in, or name another column."
         )
     coded = ids.dictionary_encode()
     if len(coded.dictionary) < len(ids):
@@ -94,10 +94,10 @@ def ids_of(table: pa.Table, column: str) -> pa.Array:
 def stack_tables(
     tables: Sequence[tuple[str, pa.Table]], *, id_column: str | None = None, prefix_ids: bool = False
 ) -> pa.Table:
-    """Put several named tables under one another, with a column ``source`` that says whence each record is.
+    """Concatenate several named tables, with a column ``source`` that has the table of each record.
 
-    Columns are united by name; a table without a column has missing values there; where the types differ,
-    all become text. With ``id_column`` the ids must differ over all tables; ``prefix_ids`` makes them so by
+    Columns are united by name; a table without a column has missing values there; if the types differ, all
+    become text. With ``id_column`` the ids must differ over all tables; ``prefix_ids`` ensures this by
     writing the table's name and a colon before each.
     """
     names = [name for name, _ in tables]
@@ -109,16 +109,16 @@ def stack_tables(
     for name, table in tables:
         if SOURCE_COLUMN in table.column_names:
             raise DataFileError(
-                f"table {name!r} has a column {SOURCE_COLUMN!r} already, which is to say which table a record"
-                " is from. Rename or leave out that column, or give one table with all records in it."
+                f"table {name!r} already has a column {SOURCE_COLUMN!r}, which is to contain the table"
+                " of each record. Rename or leave out that column, or give one table with all records."
             )
         if id_column is not None:
             require_columns([id_column], table.column_names, f"table {name!r}")
         part = _with_types(table, united)
         if prefix_ids:
-            place = part.column_names.index(id_column)
-            texts = part.column(place).cast(pa.string())
-            part = part.set_column(place, id_column, pc.binary_join_element_wise(name, texts, ":"))
+            position = part.column_names.index(id_column)
+            texts = part.column(position).cast(pa.string())
+            part = part.set_column(position, id_column, pc.binary_join_element_wise(name, texts, ":"))
         origin = pa.array([name]).take(pa.array(np.zeros(part.num_rows, np.int32)))
         parts.append(part.append_column(SOURCE_COLUMN, origin))
     stacked = pa.concat_tables(parts)
@@ -128,14 +128,14 @@ def stack_tables(
 
 
 def write_table(path: str | os.PathLike[str], table: pa.Table, *, for_spreadsheets: bool = False) -> None:
-    """Write a table as CSV, Parquet or JSON lines, by the ending of ``path``, whole or not at all.
+    """Write a table as CSV, Parquet or JSON lines, by the ending of ``path``, completely or not at all.
 
-    CSV and JSON lines are packed where the name ends in ``.gz``. In CSV the items of a list stand in one
-    field, joined by ``|``, and a missing value is an empty field.
+    CSV and JSON lines are packed if the name ends in ``.gz``. In CSV the items of a list are joined by ``|``
+    in one field, and a missing value is an empty field.
 
     for_spreadsheets
         In CSV, put an apostrophe before texts that begin with ``= + - @``, a tab or a carriage return, which
-        spreadsheets would take for formulas.
+        spreadsheets would treat as formulas.
     """
     target = Path(path)
     form = written_format(target)
@@ -171,8 +171,8 @@ def _from_memory(source: Any, origin: str) -> pa.Table:
             return pa.table(dict(source))
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise DataFileError(
-            f"{origin} cannot be made an Arrow table: {error}."
-            " Give every column values of one type, for example text, and all columns one length."
+            f"{origin} cannot be converted to an Arrow table: {error}. Give every column values of one"
+            " type, for example text, and all columns the same length."
         ) from error
     if isinstance(source, Sequence) and not isinstance(source, (bytes, bytearray)):
         if not source:
@@ -186,29 +186,29 @@ def _from_memory(source: Any, origin: str) -> pa.Table:
 
 
 def _with_plain_types(table: pa.Table) -> pa.Table:
-    """Replace the types that differ from others only in how they lie in memory."""
-    for place, field in enumerate(table.schema):
+    """Replace types that differ from others only in their memory layout."""
+    for position, field in enumerate(table.schema):
         if pa.types.is_string_view(field.type):
-            table = table.set_column(place, field.name, table.column(place).cast(pa.string()))
+            table = table.set_column(position, field.name, table.column(position).cast(pa.string()))
         elif pa.types.is_large_list(field.type) and pa.types.is_string_view(field.type.value_type):
             plain = pa.large_list(pa.string())
-            table = table.set_column(place, field.name, table.column(place).cast(plain))
+            table = table.set_column(position, field.name, table.column(position).cast(plain))
     return table
 
 
 def _repeated_ids(column: str, coded: pa.DictionaryArray) -> str:
     codes = np.asarray(coded.indices)
     counts = np.bincount(codes)
-    # ids are coded in order of arrival, so the first repeated ones come first
+    # ids are coded in order of appearance, so the first repeated ones come first
     repeated = np.flatnonzero(counts > 1)
     shown = []
     for code in repeated[:_SHOWN]:
         first, second = np.flatnonzero(codes == code)[:2] + 1
         shown.append(f"{coded.dictionary[int(code)].as_py()!r} (records {first} and {second})")
     return (
-        f"column {column!r} has {len(repeated)} ids that stand more than once: {', '.join(shown)}"
-        f"{', ...' if len(repeated) > _SHOWN else ''}."
-        " Every record needs an id of its own: name another column, or number the records."
+        f"column {column!r} has {len(repeated)} ids that occur more than once:"
+        f" {', '.join(shown)}{', ...' if len(repeated) > _SHOWN else ''}. Every record needs its own"
+        " id: name another column, or number the records."
     )
 
 
@@ -222,7 +222,7 @@ def _refuse_shared_ids(stacked: pa.Table, column: str) -> None:
 
 
 def _united_types(tables: Sequence[tuple[str, pa.Table]]) -> dict[str, pa.DataType]:
-    """Type of every column of all tables: its own, or text where they differ."""
+    """Return the type of every column of all tables: its own, or text if they differ."""
     types: dict[str, pa.DataType] = {}
     for _, table in tables:
         for field in table.schema:
@@ -247,7 +247,7 @@ def _with_types(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Column as strings; the items of a list joined."""
+    """Return a column as strings; the items of a list are joined."""
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         item = pa.list_(pa.string()) if pa.types.is_list(column.type) else pa.large_list(pa.string())
         return pc.binary_join(column.cast(item), LIST_SEPARATOR)
@@ -255,21 +255,21 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _flat(table: pa.Table) -> pa.Table:
-    """Table without lists and coded strings, which CSV does not know."""
-    for place, field in enumerate(table.schema):
+    """Return a table without lists and coded strings, which CSV does not support."""
+    for position, field in enumerate(table.schema):
         if pa.types.is_nested(field.type) or pa.types.is_dictionary(field.type):
-            table = table.set_column(place, field.name, _as_text(table.column(place)))
+            table = table.set_column(position, field.name, _as_text(table.column(position)))
     return table
 
 
 def without_formulas(table: pa.Table) -> pa.Table:
-    """Mark texts, and names of columns, that a spreadsheet would take for formulas."""
-    for place, field in enumerate(table.schema):
+    """Mark texts, and names of columns, that a spreadsheet would treat as formulas."""
+    for position, field in enumerate(table.schema):
         name = _FORMULA.sub(r"'\1", field.name)
-        column = table.column(place)
+        column = table.column(position)
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
             column = pc.replace_substring_regex(column, pattern=_FORMULA.pattern, replacement=r"'\1")
-        table = table.set_column(place, name, column)
+        table = table.set_column(position, name, column)
     return table
 
 
@@ -280,7 +280,7 @@ def _json_lines(table: pa.Table) -> Iterator[bytes]:
 
 
 def _finite(record: dict[str, Any]) -> dict[str, Any]:
-    """Replace numbers that JSON cannot write by null."""
+    """Replace numbers that JSON cannot represent by null."""
     return {
         name: None if isinstance(value, float) and not np.isfinite(value) else value
         for name, value in record.items()

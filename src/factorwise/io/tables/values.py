@@ -1,4 +1,4 @@
-"""Values of Python as columns of Arrow."""
+"""Convert Python values to Arrow columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 def column_of(values: list[Any]) -> pa.Array:
-    """Return an Arrow array of Python values; text if they are of several types, such as texts and bytes."""
+    """Return an Arrow array of Python values; values of several types, such as str and bytes, become text."""
     kinds = {type(value) for value in values}
     if {bytes, str} <= kinds:
         values = [

@@ -41,7 +41,7 @@ class SpanPreference(ProgramPreference):
         if not isinstance(truth, Assignment) or len(truth.variables.columns) != 1:
             raise InvalidArgumentError(
                 "the truth of a SpanPreference must be an Assignment of one column of labels: make it"
-                " with Assignment.from_labels(variables, {{'label': labels}})."
+                " with Assignment.from_labels(variables, {'label': labels})."
             )
         require(smoothing >= 0.0, "smoothing", smoothing, "zero or more")
         self.truth, self.smoothing = truth, float(smoothing)

@@ -190,7 +190,7 @@ def test_labelled_pairs_may_name_rows():
         (
             [("a", "z", True)],
             r"'other': no record has the id 'z' \(pair 1\); ids are such as 'a', 'b', 'c'\. Correct it, or"
-            " take the pair out",
+            " remove the pair",
         ),
         ([("a", "a", True)], "pair 1 is of record 'a' and itself: take it out"),
         ([("a", "b", "maybe")], "'same'.*Write true or 1"),

@@ -52,7 +52,7 @@ class Measurement:
 
     @classmethod
     def rows(cls, size: int, rows: Iterable[Mapping[int, float]]) -> Measurement:
-        """Build from one ``{{position in the layout: coefficient}}`` per measurement."""
+        """Build from one ``{position in the layout: coefficient}`` per measurement."""
         listed = list(rows)
         positions = [position for row in listed for position in row]
         if positions and not 0 <= min(positions) <= max(positions) < size:
