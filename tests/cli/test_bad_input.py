@@ -44,7 +44,7 @@ SAID = {
     },
     "columns": {
         "missing": "bad.txt: there is no such file. Check the path and the current folder.",
-        "empty": "bad.txt: 0 lines, and no token in them. Check that this is the right file",
+        "empty": "bad.txt: 0 lines, and no tokens. Check that this is the right file",
         "picture": "bad.txt: is a picture, where a text with a token and its columns on each line is needed.",
         "model": f"bad.txt: {ZIP} a text with a token",
         "junk": "bad.txt, line 1: byte 0xcd is not utf-8.",

@@ -38,7 +38,7 @@ def test_a_variable_that_names_no_folder_is_refused(sets, monkeypatch):
 
 @pytest.mark.usefixtures("sets")
 def test_a_missing_set_is_refused_with_the_nearest_name_and_what_there_is():
-    with pytest.raises(MissingDataError, match=r"'er/corra'.*Did you mean 'cora'\?.*holds cora, febrl"):
+    with pytest.raises(MissingDataError, match=r"'er/corra'.*Did you mean 'cora'\?.*contains cora, febrl"):
         find_data("er/corra")
     with pytest.raises(
         MissingDataError, match=r"FACTORWISE_DATA has no 'xyzzy'\. It contains er, letters\.csv"

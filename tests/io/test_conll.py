@@ -169,7 +169,7 @@ def test_for_a_line_that_looks_like_a_comment_the_remedy_is_named(line, prefix):
 
 @pytest.mark.parametrize("text", ["", "\n\n", " \t\r\n\n", "\ufeff"])
 def test_a_file_without_tokens_is_refused(text):
-    assert "no token in them. Check that this is the right file" in refusal(text)
+    assert "no tokens. Check that this is the right file" in refusal(text)
 
 
 def test_a_file_of_comments_is_refused():
@@ -201,7 +201,7 @@ def test_an_encoding_that_is_none_is_refused(encoding):
 
 def test_nul_bytes_are_refused_with_the_line():
     message = refusal(b"a X\nb\0 Y\n")
-    assert "line 2: a NUL byte" in message
+    assert "line 2: contains a NUL byte" in message
     assert "encoding='utf-16'" in message
 
 

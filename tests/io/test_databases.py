@@ -38,7 +38,7 @@ def test_a_table_takes_the_place_of_one_of_its_name_and_leaves_the_others(writte
     write_table(f"{written}::entities", TABLE.slice(1, 2))
     assert read_table(f"{written}::entities").equals(TABLE.slice(1, 2))
     assert read_table(f"{written}::people").equals(TABLE)
-    with pytest.raises(DataFileError, match="holds 2 tables"):
+    with pytest.raises(DataFileError, match="has 2 tables"):
         read_table(str(written))
     with pytest.raises(DataFileError, match="Did you mean 'people'"):
         read_table(f"{written}::peple")

@@ -308,8 +308,8 @@ def put_abyss(members):
     [
         (remove_table, "array 'table' is missing"),
         (remove_manifest, "it has no manifest.json"),
-        (add_stranger, "it holds 'notes.txt', which its manifest does not list"),
-        (add_climber, "it holds '../outside.npy', which its manifest does not list"),
+        (add_stranger, "it contains 'notes.txt', which its manifest does not list"),
+        (add_climber, "it contains '../outside.npy', which its manifest does not list"),
         (damage_manifest, "its manifest is not JSON"),
         (put_nan, "NaN is not a JSON number"),
         (put_latin1, "its manifest is not UTF-8"),
@@ -390,7 +390,7 @@ class Unknown:
 )
 def test_values_that_are_not_json_are_refused_with_what_may_be_used(path, value):
     with pytest.raises(
-        ModelFileError, match=r"provenance\.x is a \w+ which JSON cannot represent.*Use None, bool"
+        ModelFileError, match=r"provenance\.x is a \w+, which JSON cannot represent.*Use None, bool"
     ):
         write_model(path, ModelFile(kind="test", provenance={"x": value}))
 

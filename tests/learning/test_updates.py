@@ -273,7 +273,7 @@ def test_a_rule_that_asks_for_what_there_is_not_is_refused():
 def test_a_wrong_name_is_answered_with_the_nearest_right_one():
     with pytest.raises(InvalidArgumentError, match="Did you mean 'mira'"):
         as_rule("mirra")
-    with pytest.raises(InvalidArgumentError, match="Give one of unit, mira"):
+    with pytest.raises(InvalidArgumentError, match="Use one of unit, mira"):
         as_rule("qqq")
 
 

@@ -295,7 +295,7 @@ def test_labels_that_are_not_labels_of_spans_are_named():
 
 
 def test_labels_outside_a_scheme_are_refused_with_its_prefixes():
-    remedy = r"'S-X' is no label of the scheme IOB2, whose labels are O, B-TYPE, I-TYPE\..*scheme=None"
+    remedy = r"'S-X' is not a label of the scheme IOB2, whose labels are O, B-TYPE, I-TYPE\..*scheme=None"
     with pytest.raises(InvalidArgumentError, match=remedy):
         spans(["O", "S-X"], "IOB2")
 

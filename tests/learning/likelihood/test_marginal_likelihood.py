@@ -509,7 +509,7 @@ def test_weights_of_the_wrong_number_are_refused():
 @pytest.mark.parametrize(
     ("labels", "error", "message"),
     [
-        ({"tag": ["N"]}, ShapeError, "2 rows, but 1 labels were given.*None where it is not known"),
+        ({"tag": ["N"]}, ShapeError, "2 rows, but 1 labels were given.*None if it is unknown"),
         ({"tag": ["N", "X"]}, UnknownLabelError, "domain.extended"),
         ({"word": ["N", "V"]}, InvalidArgumentError, "no column is called 'word'"),
     ],

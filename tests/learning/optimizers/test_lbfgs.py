@@ -113,7 +113,7 @@ def test_any_number_of_threads_gives_the_same_bits():
 
 
 def test_lbfgs_by_itself_refuses_an_l1_penalty():
-    with pytest.raises(InvalidArgumentError, match="Use method='owlqn'"):
+    with pytest.raises(InvalidArgumentError, match="use method='owlqn'"):
         lbfgs(Problem(Quadratic(2), np.zeros(2), Prior(l1=1.0)), OptimizerConfig())
 
 

@@ -302,7 +302,7 @@ def test_what_does_not_fit_is_refused():
     likelihood = SequenceLikelihood(base, truth_of(base), measurement, hinge(0.0))
     with pytest.raises(EnergyError, match="use a smoothed hinge, or hold the marginals fixed"):
         likelihood.evaluate(WEIGHTS, differentiate="implicit")
-    with pytest.raises(ShapeError, match="weights of shape"):
+    with pytest.raises(ShapeError, match="weights must be one number or"):
         learn_energies(likelihood, weights=[1.0, 2.0])
     with pytest.raises(InvalidArgumentError, match="rounds must be at least 1"):
         EnergyLearning(rounds=0)

@@ -505,7 +505,7 @@ def test_any_preference_teaches_in_plain_python():
     model = Model(world.model.templates, found.weights)
     whole = Partition.from_labels([0] * 6)
     assert model.score(whole) > model.score(Partition.singletons(6))
-    with pytest.raises(NoCompiledFormError, match=r"returns Program\(judge=...\).*run with engine='plain'"):
+    with pytest.raises(NoCompiledFormError, match=r"returns Program\(judge=...\).*use engine='plain'"):
         fitted(SampleRank(), [world], engine="compiled")
 
 

@@ -191,7 +191,7 @@ def _definition(function: FunctionType) -> ast.FunctionDef:
     except (OSError, TypeError) as fault:
         raise TemplateError(
             f"the source of {function.__name__} cannot be read, so it cannot be compiled:"
-            " define it in a file or a notebook cell, or run with engine='plain'."
+            " define it in a file or a notebook cell, or use engine='plain'."
         ) from fault
     try:
         tree = parsed(text)
