@@ -203,5 +203,5 @@ def test_a_file_with_other_items_than_were_written_is_named(store):
     file = write_shard(store, 0, [rows_of([1, 2, 3])])
     other = write_shard(store, 0, [rows_of([1, 2, 4])])
     swapped = PartFile(other.name, file.items, file.hashes)
-    with pytest.raises(DataFileError, match=rf"{other.name}: holds 3 items instead of 3, or others"):
+    with pytest.raises(DataFileError, match=rf"{other.name}: has 3 items instead of 3, or other items"):
         read_shard(store, swapped)

@@ -151,5 +151,5 @@ def test_a_bound_that_is_exceeded_is_caught():
 
 def test_two_weights_of_one_name_are_caught():
     template = PairTemplate("p", FIELDS, lambda a, b: (a.x == b.x, 1), ["same", "same"])
-    with pytest.raises(TemplateCheckError, match=r"2 weights .* called 'p: same'.* a name of its own"):
+    with pytest.raises(TemplateCheckError, match=r"2 weights .* called 'p: same'.* its own name"):
         check_template(template, WORLD)
