@@ -218,7 +218,8 @@ class EntityResolver(ParameterEstimator):
                     constraints = replace(constraints, sources=constraints.sources[rows])
         distinct = None
         if not self.templates:
-            distinct = distinct_records(table, compared_columns(fields), constraints)
+            found_sources = None if hints is None or hints.one_per_source else hints.sources
+            distinct = distinct_records(table, compared_columns(fields), constraints, sources=found_sources)
         differ = distinct is not None and numbers is not None and distinct.contradict(numbers)
         if distinct is not None and not differ:
             tell(f"{len(distinct.rows):,} different records")
@@ -348,6 +349,7 @@ class EntityResolver(ParameterEstimator):
         if getattr(self, "_of_file", False):
             self._table = table
         ids = _ids(table, id)
+        said = constraints is not None and constraints.one_per_source
         constraints = limits_of(self.knowledge_.unlabelled, table, constraints)
         if constraints is not None and constraints.sources is not None:
             columns = _described_columns(self.knowledge_.fields)
@@ -361,7 +363,13 @@ class EntityResolver(ParameterEstimator):
             keeping.check()  # before the work
         distinct = None
         if not self.templates and not self.knowledge_.training.get(EQUAL_DIFFER):
-            distinct = distinct_records(table, compared_columns(self.knowledge_.fields), constraints)
+            is_found = constraints is not None and constraints.one_per_source and not said
+            distinct = distinct_records(
+                table,
+                compared_columns(self.knowledge_.fields),
+                constraints,
+                sources=constraints.sources if constraints is not None and is_found else None,
+            )
         store.rest()
         if distinct is not None:
             table = table.take(distinct.rows)

@@ -91,7 +91,11 @@ def count_different(table: pa.Table, knowledge: Knowledge, constraints: Constrai
 
 
 def distinct_records(
-    table: pa.Table, columns: Sequence[str], constraints: Constraints | None = None
+    table: pa.Table,
+    columns: Sequence[str],
+    constraints: Constraints | None = None,
+    *,
+    sources: Ints | None = None,
 ) -> Distinct | None:
     """Find the different records of a table whose records repeat; None where most are different anyway.
 
@@ -101,11 +105,17 @@ def distinct_records(
 
     columns
         Those that are compared.
+    sources
+        The source of each record, if equal ones of one source are the same record, even where an entity has
+        one of each.
     """
     limits = constraints or Constraints()
-    if (limits.one_per_source and limits.sources is not None) or not columns or not table.num_rows:
+    is_one_each = limits.one_per_source and limits.sources is not None and sources is None
+    if is_one_each or not columns or not table.num_rows:
         return None
     key, empty = np.zeros(table.num_rows, np.uint64), np.ones(table.num_rows, bool)
+    if sources is not None:
+        key = split_mix_words(np.asarray(sources).astype(np.uint64))
     for name in _most_different_first(table, columns):
         words = _words_of(table.column(name))
         empty &= words == 0

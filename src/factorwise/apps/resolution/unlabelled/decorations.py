@@ -14,27 +14,34 @@ from factorwise.types import Ints
 
 MOST, HARDLY = 0.8, 0.1  # shares of the values of one source, and of another, that end in a decoration
 _FREQUENT = 0.02  # share of a source's values that end in a word, for it to be a decoration
+_WORDS = 3  # of a decoration at most
 _VALUES = 30  # of each source at least
 _FIRMS = 0.01  # share of the values with a legal form, for it to be left out
 _YEAR = re.compile(r"(18|19|20)\d\d")
 LEGAL_FORMS = word_set(
     "inc incorporated corp corporation co company ltd limited llc llp lp plc gmbh ag kg kgaa sa sas sarl"
-    " srl spa bv nv ab oy oyj as asa kk pty pte ltda"
+    " srl spa bv nv ab oy oyj as asa kk pty pte ltda kabushiki kaisha"
 )
 
 
 def plain_texts(texts: Strings, sources: Ints | None = None) -> Strings:
-    """Return normal texts without decorations: endings of one source alone, and legal forms of firms."""
+    """Return normal texts without decorations: ends of one source alone, and legal forms of firms."""
     values = [value or "" for value in texts.values.to_pylist()]
     by_row = texts.codes.astype(np.int64)
     if sources is not None and sources.max(initial=0) > 0:
         known = by_row >= 0
         pairs, place = np.unique(sources[known] * np.int64(len(values)) + by_row[known], return_inverse=True)
         by_row[known] = place
-        values = _without_source_endings([values[k] for k in pairs % len(values)], pairs // len(values))
-    firms = [value.rpartition(" ")[2] in LEGAL_FORMS for value in values]
-    if np.mean(firms or [False]) >= _FIRMS:
-        values = [_without_legal_form(value) for value in values]
+        values, where = [values[k] for k in pairs % len(values)], pairs // len(values)
+        for _ in range(_WORDS):
+            values = _without_source_endings(values, where)
+        backwards = [" ".join(reversed(value.split())) for value in values]
+        for _ in range(_WORDS):
+            backwards = _without_source_endings(backwards, where)
+        values = [" ".join(reversed(value.split())) for value in backwards]
+    plain = [_without_legal_form(value) for value in values]
+    if np.mean([one != two for one, two in zip(plain, values, strict=True)] or [False]) >= _FIRMS:
+        values = plain
     return encoded(pa.array([value or None for value in values], pa.string())).rows(by_row)
 
 
@@ -69,7 +76,14 @@ def _frequent_endings(texts: list[str], sources: Ints) -> NDArray[np.bool_]:
 
 
 def _without_legal_form(text: str) -> str:
+    """Return a text without the legal forms at its end, also those of single letters, such as S.p.A."""
     words = text.split()
-    while len(words) > 1 and words[-1] in LEGAL_FORMS:
-        words.pop()
+    while len(words) > 1:
+        letters = next(k for k, word in enumerate(reversed([" ", *words])) if len(word) != 1 or word == " ")
+        form = next(
+            (n for n in range(min(letters, len(words) - 1), 1, -1) if "".join(words[-n:]) in LEGAL_FORMS), 0
+        )
+        if not form and words[-1] not in LEGAL_FORMS:
+            break
+        del words[-(form or 1) :]
     return " ".join(words)

@@ -50,15 +50,30 @@ class QualityEstimate(NamedTuple):
     recall_of_candidates: float
 
 
+class JudgedPairs(NamedTuple):
+    """Candidate pairs of rows and what a model says of them.
+
+    log_odds
+        By the model that is judged.
+    all_evidence
+        By all evidence, if the model is a simpler rule that does not look at it.
+    """
+
+    first: Ints
+    second: Ints
+    log_odds: Floats
+    all_evidence: Floats | None = None
+
+
 def estimate_quality(
     normal: NormalTable,
     about: About,
     rules: list[Rule],
-    pairs: tuple[Ints, Ints],
-    log_odds: Floats,
+    judged: JudgedPairs,
     log_odds_of: Callable[[Ints, Ints], Floats],
     limits: Constraints,
     *,
+    counts: Ints | None = None,
     seed: int,
     team: Team,
 ) -> QualityEstimate:
@@ -66,12 +81,18 @@ def estimate_quality(
 
     log_odds_of
         Log odds of any pairs, by the same model.
+    counts
+        How often each record stands in the table.
     """
+    pairs, log_odds, all_evidence = (judged.first, judged.second), judged.log_odds, judged.all_evidence
+    n, times = normal.n_rows, np.ones(normal.n_rows, np.int64) if counts is None else counts
+    laxest = log_odds if all_evidence is None else np.maximum(all_evidence, log_odds)
     found, stricter, laxer = (
-        _clustered(normal.n_rows, pairs, log_odds, shift, limits, seed, team)
-        for shift in (0.0, STRICTER, LAXER)
+        _clustered(n, pairs, odds, shift, limits, seed, team)
+        for odds, shift in ((log_odds, 0.0), (log_odds, STRICTER), (laxest, LAXER))
     )
-    recall, shares = b_cubed(laxer, found).recall, []
+    rows = np.repeat(np.arange(n), times)
+    recall, shares = b_cubed(laxer[rows], found[rows]).recall, []
     by_rules = candidate_recall(normal, about, rules, pairs, log_odds, seed)
     if by_rules is not None:
         shares.append(by_rules)
@@ -80,7 +101,7 @@ def estimate_quality(
     if lost is not None:
         shares.append(1.0 - lost.pairs)
     return QualityEstimate(
-        b_cubed(stricter, found).precision,
+        b_cubed(stricter[rows], found[rows]).precision,
         recall if lost is None else recall * lost.recall,
         len(np.unique(found)),
         min(shares) if shares else None,

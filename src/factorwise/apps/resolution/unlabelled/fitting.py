@@ -34,6 +34,8 @@ from factorwise.apps.resolution.unlabelled.model import PreparedPairs, Unlabelle
 from factorwise.apps.resolution.unlabelled.prior import (
     STRATA,
     LevelPrior,
+    count_persons_alone,
+    count_texts_alone,
     divide_equal_and_near,
     level_frequencies,
     seen_among_candidates,
@@ -45,10 +47,11 @@ from factorwise.apps.resolution.unlabelled.views import Views
 from factorwise.types import Floats, Ints
 
 FEWEST_ANCHORS = 30.0  # weight, below which other columns are not believed
+FEWEST_SEPARATED = 10.0  # the same where anchors are told from null pairs
 RANDOM = 100_000  # random pairs, which say how frequent levels of identities are
 MIXTURE_ROUNDS = 8
 FEWEST_RELATED = 20  # pairs of two entities that share much, below which they are not counted on
-SEPARATED = 0.9  # share of the anchors, and of the null pairs, that their sums must tell apart
+SEPARATED = 0.9  # share of the confirmed anchors that must have higher sums than chance explains
 
 
 class Sums(NamedTuple):
@@ -113,7 +116,7 @@ def fit_unlabelled(
     if one_per_source and views.sources is not None:
         across = np.flatnonzero(views.sources[pool.first] != views.sources[pool.second])
         pool, levels = CandidatePairs(pool.first[across], pool.second[across]), levels[across]
-    seen = float(sums.weight.sum())
+    seen, is_plain = float(sums.weight.sum()), bool((sums.weight > 0.0).all())
     anchors = weigh_anchors(anchors, sums)
     added = add_up(columns, views.witnesses, views.frequencies, *pool)
     worth = evidence.worth(added, levels)
@@ -134,7 +137,7 @@ def fit_unlabelled(
         prior,
         evidence,
         tuple(views.witnesses[k].name for k in contexts),
-        is_safe=bool(columns) and seen < FEWEST_ANCHORS,
+        is_safe=bool(columns) and seen < (FEWEST_ANCHORS if is_plain else FEWEST_SEPARATED),
         one_per_source=one_per_source,
         source=source,
         report={
@@ -174,8 +177,10 @@ def fit_evidence(
     chance = null_share(sums)
     if chance > CHANCE:
         mixed = _fit_rounds(views, anchors, null, levels, chance=chance, trim=True)
-        if _separates(mixed[1]):
-            return mixed
+        sure = anchors._replace(weight=anchors.weight * (mixed[1].weight > 0.5 * anchors.weight))
+        confirmed = _fit_rounds(views, sure, null, levels, chance=None, trim=True)
+        if _separates(confirmed[1], anchors.weight):
+            return confirmed
     return columns, sums
 
 
@@ -248,10 +253,18 @@ def null_share(sums: Sums) -> float:
     return float((_share_below(sums.anchors[told], sums.weight[told], ends) / low_null).min())
 
 
-def _separates(sums: Sums) -> bool:
-    """Return whether nearly all anchors have a higher sum than nearly all null pairs."""
-    above = 1.0 - _share_below(sums.anchors, sums.weight, np.quantile(sums.null, [SEPARATED]))
-    return float(sums.weight.sum()) >= FEWEST_ANCHORS and bool(above[0] >= SEPARATED)
+def _separates(sums: Sums, weight: Floats) -> bool:
+    """Return whether the confirmed anchors, which weigh something, have sums that two entities hardly have.
+
+    weight
+        Of all anchors: of so many, some would have a high sum by chance, as null pairs have.
+    """
+    confirmed = float(sums.weight.sum())
+    if confirmed < FEWEST_SEPARATED or not len(sums.null):
+        return False
+    lowest = np.quantile(sums.anchors[sums.weight > 0.0], 1.0 - SEPARATED)
+    by_chance = float(weight.sum()) * float((sums.null >= lowest).mean())
+    return by_chance <= (1.0 - SEPARATED) * confirmed
 
 
 def _share_below(values: Floats, weight: Floats, ends: Floats) -> NDArray[np.float64]:
@@ -289,10 +302,12 @@ def fit_prior(
     flat = np.zeros((TOP + 1, STRATA))
     alone = not identity.is_person and not views.witnesses
     prior = LevelPrior(identity.is_person, share, partners, same, other, np.arange(STRATA - 1.0), flat, alone)
-    if not views.witnesses:
-        return prior
     rows = np.flatnonzero(usable)
     expected = identity.expected(pool.first[rows], pool.second[rows])
+    if not views.witnesses:
+        if identity.is_person:
+            return count_persons_alone(prior, levels[rows], expected, weight[rows], n)
+        return count_texts_alone(prior, levels[rows], weight[rows], n)
     has_namesakes = anchors.chance > CHANCE
     edges, shifts = strata_shifts(
         prior, levels[rows], expected, worth[rows], weight[rows], n, has_namesakes=has_namesakes

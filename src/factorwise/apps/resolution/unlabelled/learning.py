@@ -18,7 +18,7 @@ from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.apps.resolution.unlabelled.about import choose_about, identity_rules
-from factorwise.apps.resolution.unlabelled.estimates import estimate_quality
+from factorwise.apps.resolution.unlabelled.estimates import JudgedPairs, estimate_quality
 from factorwise.apps.resolution.unlabelled.fitting import FEWEST_ANCHORS, fit_unlabelled
 from factorwise.apps.resolution.unlabelled.model import UNLINKED, PreparedPairs, UnlabelledModel
 from factorwise.apps.resolution.unlabelled.repeating import telling_columns
@@ -30,6 +30,7 @@ from factorwise.types import Ints
 
 UNCONFIRMED = 0.5  # share of equal identities that look like pairs of two entities, from which on to warn
 TRUSTED = 0.6  # estimated precision and recall, below which the safe rule is the answer
+SURE = 0.9  # estimated precision, from which on an answer that misses much is better than the safe rule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,16 +93,26 @@ def learn_from_anchors(
 
     def judged(model: UnlabelledModel) -> tuple[UnlabelledModel, dict[str, Any]]:
         odds = fitted.log_odds(model)
+        all_evidence = fitted.log_odds(replace(model, is_safe=False)) if model.is_safe else None
         log_odds_of = PreparedPairs(model, fitted.views).log_odds
         found = estimate_quality(
-            normal, about, chosen, fitted.pairs, odds, log_odds_of, limits, seed=seed, team=team
+            normal,
+            about,
+            chosen,
+            JudgedPairs(*fitted.pairs, odds, all_evidence),
+            log_odds_of,
+            limits,
+            counts=hints.counts,
+            seed=seed,
+            team=team,
         )
         figures = {name: _rounded(value) for name, value in found._asdict().items()}
         return replace(model, report={**model.report, **figures}), figures
 
     model, figures = judged(fitted.model)
     doubted = figures
-    if not model.is_safe and min(figures["precision"], figures["recall_of_candidates"]) < TRUSTED:
+    precision, recall = figures["precision"], figures["recall_of_candidates"]
+    if not model.is_safe and (precision < TRUSTED or (recall < TRUSTED and precision < SURE)):
         model, figures = judged(replace(model, is_safe=True))
     model = replace(model, report={**model.report, "warnings": warnings_of(model, doubted)})
     values = np.zeros(FIXED_WEIGHTS)

@@ -9,7 +9,7 @@ strata of level and namesakes, the share of pairs of one entity is found by EM o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,10 @@ _PERSON = np.array([0.0, 0.005, 0.015, 0.03, 0.10, 0.10, 0.75])
 _TEXT = np.array([0.0, 0.001, 0.009, 0.05, 0.12, 0.22, 0.60])
 MOST_CONFLICTS = {True: 0.05, False: 0.01}  # share of the pairs of one entity, of persons and of texts
 ROUNDS = 30
+LEVEL_ROUNDS = 20
+TAIL = 0.3  # of the similar pairs at a level of texts, at least so many at the next one are two entities
+SUREST_TAIL = 20.0  # odds at a level of texts at most, where nothing but texts is known
+FEWEST_AT_LEVEL = 10.0  # pairs that show how many are of one entity
 
 
 @check_types
@@ -176,6 +180,52 @@ def seen_among_candidates(
     found[high] = np.maximum(other - expected / pairs, other / 4.0)[high]
     found[high] = np.maximum(found[high], left[high])
     return found
+
+
+def count_persons_alone(
+    prior: LevelPrior, levels: NDArray[np.uint8], namesakes: Floats, weight: Floats, n_records: int
+) -> LevelPrior:
+    """Return the prior with the frequencies of levels that the names show, where names are all there is.
+
+    Pairs with fitting initials are as frequent as authors of the table abbreviate. How many of the candidates
+    of a level are of one entity follows from the number of namesakes, by EM.
+    """
+    high = np.arange(LOWEST_STRATUM, TOP + 1)
+    default = prior.same[high]
+    found = prior
+    for _ in range(LEVEL_ROUNDS):
+        odds = found.formula(levels, namesakes, n_records)
+        chance = weight * 0.5 * (1.0 + np.tanh(0.5 * np.clip(odds, -30.0, 30.0)))
+        seen = np.bincount(levels, weights=chance, minlength=TOP + 1)[high] + DEFAULT_PAIRS * default
+        same = prior.same.copy()
+        same[high] = default.sum() * seen / seen.sum()
+        # `share` times the frequency of equal identities was counted, and stays
+        found = replace(prior, same=same, share=prior.share * prior.same[TOP] / same[TOP])
+    return found
+
+
+def count_texts_alone(
+    prior: LevelPrior, levels: NDArray[np.uint8], weight: Floats, n_records: int
+) -> LevelPrior:
+    """Return the prior with frequencies of similar texts that are known to be of two entities or of one.
+
+    Where texts are all there is, similar texts of two entities become fewer from level to level. If more
+    pairs are all but equal than that tail lets expect, these are of one entity.
+    """
+    seen = np.bincount(levels, weights=weight, minlength=TOP + 1)
+    same, other = prior.same.copy(), prior.other.copy()
+    pairs = max(n_records * (n_records - 1) / 2.0, 1.0)
+    fewest = np.inf
+    for level in range(LOWEST_STRATUM, TOP):
+        falling = max(seen[level - 1] / max(seen[level - 2], 1.0), TAIL)
+        fewest = min(fewest, seen[level - 1] * falling)
+        if seen[level] >= FEWEST_AT_LEVEL:
+            least = seen[level] / (1.0 + SUREST_TAIL)
+            two = min(max(fewest, least), seen[level] - least)
+            one = seen[level] - two
+            same[level] = prior.same[TOP] * 2.0 * one / (n_records * max(prior.partners, 1e-6))
+            other[level] = two / pairs
+    return replace(prior, same=same, other=other)
 
 
 def strata_shifts(

@@ -19,7 +19,8 @@ from factorwise.apps.resolution.unlabelled.model import UnlabelledModel
 from factorwise.apps.resolution.unlabelled.views import Views
 from factorwise.inference.mcmc.shards.link_walk import MOST_SOURCES
 
-WITHIN, FEW_INSIDE = 0.3, 0.05  # of chance, and of the records: partners inside a source
+WITHIN, FEW_INSIDE = 0.15, 0.05  # of chance, and of the records: partners inside a source
+WEAKEST = 0.25  # share of the pairs across sources that are less alike than what counts inside a source
 WITHIN_VARIANTS = 0.7
 FEWEST = 10  # near-equal pairs, below which nothing is seen
 RARE = 0.1  # namesakes
@@ -80,8 +81,11 @@ def is_one_per_source(
     one, two, equal = pool.first[near], pool.second[near], levels[near] == TOP
     sums = add_up(evidence.columns, views.witnesses, views.frequencies, one, two)
     agree = np.flatnonzero(evidence.calibration(sums) >= 0.0)
-    one, two, equal = one[agree], two[agree], equal[agree]
+    one, two, equal, sums = one[agree], two[agree], equal[agree], sums[agree]
     inside = sources[one] == sources[two]
+    if not inside.all():  # two things of one name in one source are less alike than one thing in two
+        kept = ~inside | (sums >= np.quantile(sums[~inside], WEAKEST))
+        one, two, equal, inside = one[kept], two[kept], equal[kept], inside[kept]
     sizes = np.bincount(sources) / len(sources)
     if len(one) < FEWEST:
         return len(sizes) == 2
@@ -96,6 +100,5 @@ def is_one_per_source(
     # a source that has a thing twice repeats its name: if none does, things in it that are all but equal may
     # be variants, which are as near to each other across sources
     repeats = views.identity.is_person or int((equal & inside).sum()) >= FEWEST
-    return bool(
-        ratio < (WITHIN if repeats else WITHIN_VARIANTS) or (len(sizes) == 2 and within.mean() < FEW_INSIDE)
-    )
+    few = len(sizes) == 2 and within.mean() < FEW_INSIDE and ratio < 2.0 * WITHIN
+    return bool(ratio < (WITHIN if repeats else WITHIN_VARIANTS) or few)

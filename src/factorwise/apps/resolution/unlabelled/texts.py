@@ -14,6 +14,7 @@ from factorwise.apps.resolution.comparisons.measures import string_measure
 from factorwise.apps.resolution.comparisons.overlaps import COSINE, Overlaps
 from factorwise.apps.resolution.normalize.forms import Lists, NormalField, encoded
 from factorwise.apps.resolution.normalize.word_sets import word_set
+from factorwise.apps.resolution.unlabelled.contradictions import WordContradictions
 from factorwise.types import Bools, Ints
 from factorwise.variables.sparse_rows import starts_of
 
@@ -25,6 +26,7 @@ _RARE = 6  # records that have a code at most
 _CODED = 0.3  # share of the texts with rare codes, where codes decide
 _LONG = 4  # characters of a code at least
 _CHUNK = 1 << 18
+_NO_CODE = r"\d\pL{4,}$"  # a number and the word behind it, such as 40 and inches
 _ROMAN = word_set("ii iii iv vi vii viii ix xi xii xiii xiv")
 
 
@@ -74,6 +76,8 @@ class TextLevels:
             level[differ] = np.minimum(level[differ], 3)
             lacking = ((one >= 0) != (two >= 0)) & ~shares_code
             level[lacking] = np.minimum(level[lacking], 4)
+            near = np.flatnonzero((level > 3) & (level < TOP) & ~shares_code)
+            level[near[self._contradictions(first[near], second[near])]] = 3
         level[self.code[first] == self.code[second]] = TOP
         level[missing] = 0
         return level
@@ -84,7 +88,8 @@ class TextLevels:
         codes = codes_of(self.text)
         counts = np.bincount(codes.codes, minlength=len(codes.values))
         long = np.asarray(pc.utf8_length(codes.values)) >= _LONG
-        kept = (long & (counts <= _RARE))[codes.codes]
+        is_code = ~np.asarray(pc.match_substring_regex(codes.values, _NO_CODE), bool)
+        kept = (long & is_code & (counts <= _RARE))[codes.codes]
         rows = np.repeat(np.arange(len(codes)), np.diff(codes.offsets))[kept]
         offsets = starts_of(np.bincount(rows, minlength=len(codes)))
         return Lists(offsets, codes.codes[kept], codes.values)
@@ -97,6 +102,10 @@ class TextLevels:
     @cached_property
     def _codes(self) -> Overlaps:
         return Overlaps(self._rare_codes, ("shared",))
+
+    @cached_property
+    def _contradictions(self) -> WordContradictions:
+        return WordContradictions(self.tokens, self.code)
 
     @cached_property
     def _numbers(self) -> NDArray[np.int64]:
