@@ -19,11 +19,12 @@ from factorwise.apps.resolution.unlabelled.model import UnlabelledModel
 from factorwise.apps.resolution.unlabelled.views import Views
 from factorwise.inference.mcmc.shards.link_walk import MOST_SOURCES
 
-WITHIN, FEW_INSIDE = 0.15, 0.05  # of chance, and of the records: partners inside a source
-WEAKEST = 0.25  # share of the pairs across sources that are less alike than what counts inside a source
+WITHIN, FEW_INSIDE = 0.08, 0.05  # of chance, and of the records: partners inside a source
+WEAKEST = 0.5  # share of the pairs across sources that are less alike than what counts inside a source
 WITHIN_VARIANTS = 0.7
 FEWEST = 10  # near-equal pairs, below which nothing is seen
-RARE = 0.1  # namesakes
+AGAINST = -0.1  # evidence C of other columns, below which they speak against a pair
+RARE = (0.1, 0.5, 2.0)  # namesakes, the first that will do
 _HEADERS = word_set("source src dataset origin provider shop catalog catalogue register database db")
 
 
@@ -76,16 +77,20 @@ def is_one_per_source(
     sources = views.sources
     if sources is None:
         return False
-    near = (levels >= TOP - 1) & (views.identity.expected(*pool) <= RARE)
-    near &= ~share_context(views, contexts, *pool)
+    alike = (levels >= TOP - 1) & ~share_context(views, contexts, *pool)
+    expected = views.identity.expected(*pool)
+    near = next((rows for rare in RARE if (rows := alike & (expected <= rare)).sum() >= FEWEST), alike)
     one, two, equal = pool.first[near], pool.second[near], levels[near] == TOP
     sums = add_up(evidence.columns, views.witnesses, views.frequencies, one, two)
-    agree = np.flatnonzero(evidence.calibration(sums) >= 0.0)
+    agree = np.flatnonzero(evidence.calibration(sums) >= AGAINST)
     one, two, equal, sums = one[agree], two[agree], equal[agree], sums[agree]
     inside = sources[one] == sources[two]
+    # a source that has a thing twice repeats its name: if none does, things in it that are all but equal may
+    # be variants, which are as near to each other across sources
+    repeats = views.identity.is_person or int((equal & inside).sum()) >= FEWEST
     if not inside.all():  # two things of one name in one source are less alike than one thing in two
-        kept = ~inside | (sums >= np.quantile(sums[~inside], WEAKEST))
-        one, two, equal, inside = one[kept], two[kept], equal[kept], inside[kept]
+        kept = sums >= np.quantile(sums[~inside], WEAKEST)
+        one, two, inside = one[kept], two[kept], inside[kept]
     sizes = np.bincount(sources) / len(sources)
     if len(one) < FEWEST:
         return len(sizes) == 2
@@ -97,8 +102,5 @@ def is_one_per_source(
     # odds of a partner inside against one elsewhere, relative to those if sources did not matter
     by_chance = float((sizes**2).sum())
     ratio = (within.mean() / by_chance) / (across.mean() / max(1.0 - by_chance, 1e-9))
-    # a source that has a thing twice repeats its name: if none does, things in it that are all but equal may
-    # be variants, which are as near to each other across sources
-    repeats = views.identity.is_person or int((equal & inside).sum()) >= FEWEST
-    few = len(sizes) == 2 and within.mean() < FEW_INSIDE and ratio < 2.0 * WITHIN
+    few = len(sizes) == 2 and within.mean() < FEW_INSIDE and ratio < 1.5 * WITHIN
     return bool(ratio < (WITHIN if repeats else WITHIN_VARIANTS) or few)
