@@ -8,10 +8,12 @@ an error there instead of failing in the middle of the work.
 from __future__ import annotations
 
 import ctypes
+import errno
 import itertools
 import mmap
 import os
 import sys
+import tempfile
 import weakref
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -22,7 +24,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
+from factorwise.errors import DataFileError
 from factorwise.io.scratch import scratch_folder
+
+AT_ONCE = 1 << 24  # pairs gathered, or merged, in one go, unless another number is asked for
 
 
 class Columns:
@@ -70,12 +75,12 @@ class Columns:
         """Return a table that lies in a file; in memory, the given table."""
         if self.folder is None:
             return table
-        path = self.path("table")
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        mapped = np.memmap(path, np.uint8, mode="r")
-        self._tables.append(mapped)
-        return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()
+        lying = _lying_in(table)
+        if not lying:
+            table = table_in_file(table.schema, table.to_batches(), self.folder)
+            lying = _lying_in(table)
+        self._tables += lying
+        return table
 
     def rest(self) -> None:
         """Free the memory of tables in files and return it to the system, between two stages of work."""
@@ -105,6 +110,48 @@ class Columns:
 
 
 IN_MEMORY = Columns()
+_MAPPED: list[weakref.ref[NDArray[np.uint8]]] = []  # files that tables lie in
+
+
+def table_in_file(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], folder: str | Path | None = None
+) -> pa.Table:
+    """Return a table that lies in a file, which is gone with the last reference to it, however that ends.
+
+    folder
+        Where the file is; None for the system's own place.
+    """
+    place = tempfile.gettempdir() if folder is None else str(folder)
+    try:
+        with tempfile.TemporaryFile(dir=place) as file:  # which has no name
+            with pa.ipc.new_stream(pa.PythonFile(file, "w"), schema) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+            file.flush()
+            mapped = np.memmap(file, np.uint8, mode="r")
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise DataFileError(
+            f"the records do not fit into {place}: set TMPDIR to a folder with more room, or allow more"
+            " memory."
+        ) from error
+    _MAPPED[:] = [one for one in _MAPPED if one() is not None] + [weakref.ref(mapped)]
+    return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()
+
+
+def _lying_in(table: pa.Table) -> list[NDArray[np.uint8]]:
+    """Return the files that all of a table lies in; none if some of it is in memory."""
+    there = [mapped for one in _MAPPED if (mapped := one()) is not None]
+    found: dict[int, NDArray[np.uint8]] = {}
+    for column in table.columns if there else ():
+        for chunk in column.chunks:
+            for address in (each.address for each in chunk.buffers() if each is not None and each.size):
+                inside = [one for one in there if 0 <= address - one.ctypes.data < one.size]
+                if not inside:
+                    return []
+                found[id(inside[0])] = inside[0]
+    return list(found.values())
 
 
 def take_room(handle: int, size: int) -> None:

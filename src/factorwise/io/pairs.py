@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import require
-from factorwise.io.columns import release
+from factorwise.io.columns import AT_ONCE, release
 from factorwise.io.scratch import scratch_folder
 from factorwise.kernels.records.pair_joins import ITEM_BITS, TAG_BITS
 
 Words = NDArray[np.uint64]
 
-AT_ONCE = 1 << 24  # pairs that are gathered or merged at a time
 _BEGIN = 1 << 16
 
 

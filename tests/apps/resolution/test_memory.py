@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from factorwise.apps.resolution import EntityResolver, linked_items, linking, memory
-from factorwise.apps.resolution.blocking import candidates
-from factorwise.apps.resolution.comparisons import plan
+from factorwise.apps.resolution.blocking import candidates, keys
+from factorwise.apps.resolution.comparisons import derived, plan
 from factorwise.apps.resolution.context import grouping
 from factorwise.apps.resolution.memory import (
     MemoryPlan,
@@ -48,6 +48,8 @@ def small_stretches(monkeypatch):
         (linking, "PAIRS_AT_ONCE"),
         (linked_items, "ITEMS_AT_ONCE"),
         (plan, "CHUNK"),
+        (derived, "STRETCH"),
+        (keys, "_ROWS"),
         (normal_forms, "ROWS_OF_A_STRETCH"),
     ):
         monkeypatch.setattr(module, name, 37)

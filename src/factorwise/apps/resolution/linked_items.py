@@ -19,7 +19,7 @@ from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
 
-ITEMS_AT_ONCE = 1_000_000  # whose confidence is computed at a time
+ITEMS_AT_ONCE = 1 << 19  # whose confidence is computed at a time
 
 
 class LinkedItems:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.io.columns import IN_MEMORY, Columns
-from factorwise.io.pairs import AT_ONCE
+from factorwise.io.columns import AT_ONCE, IN_MEMORY, Columns
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "MIB": 1 << 20, "GIB": 1 << 30}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
@@ -21,7 +20,7 @@ _OF_TABLE = (
     2.5  # bytes for each byte of the compared columns: these, their normal forms, and what is made of them
 )
 _OF_PAIR = 40  # bytes for each pair that may be compared
-_ON_DISK, _PAIR_ON_DISK = 2.0, 45
+_ON_DISK, _PAIR_ON_DISK = 3.0, 45
 # seconds, as measured on a million author mentions, and on a million Febrl-like records with few pairs
 _CPU_OF_RECORD, _CPU_OF_PAIR, _CPU_IN_CONTEXT = 8e-6, 2.3e-6, 2e-6
 _PER_PAIR_AT_ONCE = 256  # bytes of the limit for each pair that is held while pairs are made
@@ -70,10 +69,15 @@ def plan_memory(
     context
         Whether pairs are scored in the context of clusters, too.
     """
-    allowed = free_memory() // 2 if limit is None else parse_memory(limit)
+    allowed = allowed_memory(limit)
     needed = int(_PROGRAM + _OF_CONTEXT * context + _OF_TABLE * table_bytes + _OF_PAIR * most_pairs)
     disk = 0 if needed <= allowed else int(_ON_DISK * table_bytes + _PAIR_ON_DISK * most_pairs)
     return MemoryPlan(allowed, needed, disk)
+
+
+def allowed_memory(limit: int | str | None) -> int:
+    """Return the bytes that a run may take: a limit that is given, or half of what is free."""
+    return free_memory() // 2 if limit is None else parse_memory(limit)
 
 
 def expected_seconds(records: int, pairs: int, *, context: bool = False) -> float:

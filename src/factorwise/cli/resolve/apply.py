@@ -71,6 +71,7 @@ WHY = {
 }
 ENDED = ("settled", "rounds")
 INTERRUPTED = 130  # the exit code
+SHARE_OF_RECORDS = 8  # records that take more than this part of the memory lie in a file from the beginning
 
 
 @verb(example="factorwise resolve apply people.csv --id id --model people.fw -o entities.csv")
@@ -163,7 +164,10 @@ def resolve(options: Options, request: ResolveRequest) -> dict[str, Any]:
     if request.model is not None:
         check_kind(request.model, RESOLUTION)
     with clock.part("reading"):
-        records = read_records(request.files, **request.reading)
+        from factorwise.apps.resolution.memory import allowed_memory
+
+        most = allowed_memory(request.memory) // SHARE_OF_RECORDS
+        records = read_records(request.files, **request.reading, most=most)
         fields = given_fields(request.fields, records)
         known = _known(options, request, records)
         everyone: Records | KnownRecords = known or records

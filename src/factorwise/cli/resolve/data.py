@@ -141,6 +141,7 @@ def read_records(
     scores: str | None = None,
     score_column: str | None = None,
     score_kind: str | None = None,
+    most: int | None = None,
 ) -> Records:
     """Read one file, or several under one another.
 
@@ -148,6 +149,8 @@ def read_records(
         Further columns that must be there and are not compared.
     scores, score_column, score_kind
         A file of pairs that another tool has scored, and how it is read.
+    most
+        Bytes that each file may take in memory; see `read_table`.
     """
     from factorwise.io.models.provenance import public_name
     from factorwise.io.tables.names import require_columns
@@ -157,7 +160,7 @@ def read_records(
         raise click.UsageError("--prefix-ids is for several files, but one was given.")
     tables = []
     for path, name in zip(paths, _names(paths), strict=True):
-        table = given_table(path, encoding=encoding)
+        table = given_table(path, encoding=encoding, most=most)
         require_columns([id_column], table.column_names, path)
         tables.append((name, table))
     name, origin = _together(paths), _together(list(map(public_name, paths)))
@@ -211,12 +214,13 @@ def given_table(
     encoding: str | None = None,
     *,
     may_be_empty: bool = False,
+    most: int | None = None,
 ) -> pa.Table:
     """Read a table from a file."""
     from factorwise.io.tables.reading import read_table
 
     with reading(path):
-        return read_table(path, columns=columns, encoding=encoding, may_be_empty=may_be_empty)
+        return read_table(path, columns=columns, encoding=encoding, may_be_empty=may_be_empty, most=most)
 
 
 def given_fields(path: Path | None, records: Records) -> list[FieldSpec] | None:

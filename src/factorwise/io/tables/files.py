@@ -20,25 +20,32 @@ import pyarrow.json as pajson
 import pyarrow.parquet as pq
 
 from factorwise.errors import DataFileError, MissingDataError
+from factorwise.io.columns import table_in_file
 from factorwise.io.tables.addresses import POSTGRES, is_address, refuse_credentials
 from factorwise.io.tables.databases import is_sqlite, read_excel, read_postgres, read_sqlite
 from factorwise.io.tables.delimited import opened, read_delimited, refuse_encoding
 from factorwise.io.tables.formats import table_format
 from factorwise.io.tables.names import quoted, require_columns
-from factorwise.io.tables.parts import read_address, refuse_unfinished
+from factorwise.io.tables.parts import is_large, read_address, refuse_unfinished
 from factorwise.io.tables.values import column_of
 
 _ODD_LINE = re.compile(rb"\n[ \t\r]*[^{ \t\r\n]")
 _BLOCK = 1 << 24
+_ROWS = 1 << 17  # that are read from a large file at a time
 _LARGEST_BLOCK = (1 << 31) - 1
 
 
-def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) -> pa.Table:
+def read_file(
+    source: str, columns: Sequence[str] | None, encoding: str | None, most: int | None = None
+) -> pa.Table:
     """Return the Arrow table in a file, or in a table of a DuckDB file given as ``file.duckdb::table``.
 
     The Parquet files of a folder, or those that match a pattern such as ``parts/*.parquet``, are one table;
     so are those at an address such as ``s3://bucket/folder``. Tables of SQLite files and of PostgreSQL, and
     sheets of Excel files, are named like those of DuckDB files.
+
+    most
+        Bytes that the records of Parquet files may take in memory; more of them lie in a file that is mapped.
     """
     if is_address(source):
         if encoding is not None:
@@ -46,11 +53,11 @@ def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) 
         if source.startswith(POSTGRES):
             refuse_credentials(source)
             return read_postgres(source, columns)
-        return read_address(source, columns)
+        return read_address(source, columns, most)
     name, separator, table = source.rpartition("::")
     path = Path(name if separator else source)
     if not separator and (path.is_dir() or (not path.exists() and any(sign in source for sign in "*?["))):
-        return _read_parts(path, columns, encoding)
+        return _read_parts(path, columns, encoding, most)
     if not path.exists():
         raise MissingDataError(_no_file(path))
     if path.is_dir():
@@ -72,7 +79,7 @@ def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) 
             )
         return read_database(path, table if separator else None, columns)
     if form == "parquet":
-        return read_parquet(path, columns)
+        return read_parquet(path, columns, most)
     if form == "json":
         return read_json_lines(path)
     return read_delimited(path, columns, encoding)
@@ -86,7 +93,9 @@ def _content_format(path: Path, *, named: bool) -> str:
     return "sqlite" if is_sqlite(path) else "duckdb"
 
 
-def _read_parts(path: Path, columns: Sequence[str] | None, encoding: str | None) -> pa.Table:
+def _read_parts(
+    path: Path, columns: Sequence[str] | None, encoding: str | None, most: int | None
+) -> pa.Table:
     """Return the records of all Parquet files in a folder, or that match a pattern, in the order of names.
 
     Columns that some files lack are missing in their records.
@@ -103,7 +112,8 @@ def _read_parts(path: Path, columns: Sequence[str] | None, encoding: str | None)
         refuse_unfinished(str(path), [part.name for part in path.iterdir()])
     if encoding is not None:
         raise DataFileError(f"encoding={encoding!r} was given, but {path} is parquet, which has its own.")
-    tables = [read_parquet(part, None) for part in parts]
+    each = None if most is None else most // len(parts)
+    tables = [read_parquet(part, None, each) for part in parts]
     try:
         table = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
@@ -123,14 +133,22 @@ def _index_columns(table: pa.Table) -> list[str]:
     return [name for name in index_columns if isinstance(name, str) and name.startswith("__index_level_")]
 
 
-def read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
-    """Return a Parquet file's table."""
+def read_parquet(path: Path, columns: Sequence[str] | None, most: int | None = None) -> pa.Table:
+    """Return a Parquet file's table; ``most`` as in `read_file`."""
     try:
         with pq.ParquetFile(path) as file:
             known = file.schema_arrow.names
             if columns is not None:
                 require_columns(columns, known, str(path))
-            table = file.read(columns=None if columns is None else list(columns))
+            wanted = None if columns is None else list(columns)
+            if is_large(file.metadata, most):
+                batches = file.iter_batches(_ROWS, columns=wanted)
+                schema = file.schema_arrow
+                if wanted is not None:
+                    schema = pa.schema([schema.field(name) for name in wanted], schema.metadata)
+                table = table_in_file(schema, (batch.cast(schema) for batch in batches))
+            else:
+                table = file.read(columns=wanted)
             return table if columns is not None else table.drop_columns(_index_columns(table))
     except (pa.ArrowException, OSError) as error:
         raise DataFileError(

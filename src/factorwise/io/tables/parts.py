@@ -16,10 +16,12 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from factorwise.errors import DataFileError
+from factorwise.io.columns import table_in_file
 from factorwise.io.tables.addresses import open_address
 
 WHOLE = "_SUCCESS"
 ROWS_OF_A_PART = 1_000_000
+_UNPACKED = 4  # times larger than in a Parquet file, where values that repeat stand once
 _PART = re.compile(r"part-\d{5}-[0-9a-f]{16}\.parquet")
 
 
@@ -78,8 +80,20 @@ def refuse_unfinished(address: str, names: Collection[str]) -> None:
         )
 
 
-def read_address(address: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return the records of a Parquet file, or of all below a folder in the order of their names."""
+def is_large(metadata: pq.FileMetaData, most: int | None) -> bool:
+    """Whether the records of a Parquet file may take more than so many bytes in memory; None for no limit."""
+    if most is None:
+        return False
+    groups = (metadata.row_group(place) for place in range(metadata.num_row_groups))
+    return bool(_UNPACKED * sum(group.total_byte_size for group in groups) > most)
+
+
+def read_address(address: str, columns: Sequence[str] | None = None, most: int | None = None) -> pa.Table:
+    """Return the records of a Parquet file, or of all below a folder in the order of their names.
+
+    most
+        Bytes that they may take in memory; more of them lie in a file that is mapped.
+    """
     import pyarrow.dataset as pads  # it takes long to load
 
     files, location = open_address(address)
@@ -89,6 +103,9 @@ def read_address(address: str, columns: Sequence[str] | None = None) -> pa.Table
             refuse_unfinished(address, names)
         dataset = pads.dataset(location, filesystem=files, format="parquet")
         wanted = None if columns is None else [name for name in columns if name in dataset.schema.names]
+        if most is not None and any(is_large(part.metadata, most) for part in dataset.get_fragments()):
+            scanner = dataset.scanner(wanted, batch_readahead=1, fragment_readahead=1)
+            return table_in_file(scanner.projected_schema, scanner.to_batches())
         return dataset.to_table(wanted)
     except (OSError, pa.ArrowException) as error:
         raise DataFileError(

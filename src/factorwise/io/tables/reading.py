@@ -50,6 +50,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     encoding: str | None = None,
     may_be_empty: bool = False,
+    most: int | None = None,
 ) -> pa.Table:
     """Return the records of ``source`` as a `pyarrow.Table` with at least one row.
 
@@ -59,10 +60,12 @@ def read_table(
         Encoding of a delimited file that is neither UTF-8 nor UTF-16 with a BOM, such as ``cp1252``.
     may_be_empty
         Accept column names without any records.
+    most
+        Bytes that records of Parquet files may take in memory; more of them lie in a file that is mapped.
     """
     if isinstance(source, (str, os.PathLike)):
         origin = os.fspath(source)
-        table = read_file(origin, columns, encoding)
+        table = read_file(origin, columns, encoding, most)
     else:
         origin = f"the {type(source).__name__}"
         table = _from_memory(source, origin)

@@ -43,6 +43,7 @@ _F = TypeVar("_F", Strings, Numbers, Lists, Vectors, PairValues)
 _LONGEST = 2_000  # bytes of a text that shingles are taken from
 _BYTES = 1 << 24  # bytes of texts shingled in one go
 _TEXTS = 1 << 17  # texts hashed in one go
+_ROWS = 1 << 18  # rows whose keys are crossed in one go
 _PLACE = np.uint64(16)  # bits for the number of a pair
 _PAIRED = 8  # rarest items of a row that are combined with one another
 
@@ -279,10 +280,14 @@ def _rounded_keys(numbers: Numbers, unit: float) -> _PartKeys:
 def _crossed(rows: KeyRows, found: _PartKeys) -> KeyRows:
     """Combine each row with every key that its item has in another part."""
     assert found.offsets is not None
-    lengths = np.diff(found.offsets)[rows.item]
-    places = ranges(found.offsets[rows.item], lengths)
-    item, key = np.repeat(rows.item, lengths), np.repeat(rows.key, lengths)
-    return KeyRows(item, combined(key, found.key[places]))
+    items, keys = [np.zeros(0, np.int32)], [np.zeros(0, np.uint64)]
+    for low in range(0, len(rows.item), _ROWS):
+        item, key = rows.item[low : low + _ROWS], rows.key[low : low + _ROWS]
+        starts = found.offsets[item]
+        lengths = found.offsets[item + 1] - starts
+        items.append(np.repeat(item, lengths))
+        keys.append(combined(np.repeat(key, lengths), found.key[ranges(starts, lengths)]))
+    return KeyRows(np.concatenate(items), np.concatenate(keys))
 
 
 def _paired(found: _PartKeys) -> _PartKeys:

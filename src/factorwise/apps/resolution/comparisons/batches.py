@@ -146,7 +146,8 @@ def compare_pairs(
 def best_of_pairs(batch: PairBatch, names: Sequence[Name]) -> list[Leads]:
     """Return the best candidates of each row of a batch as far as its pairs tell, for some forms."""
     pairs = OverlapPairs(batch.first, batch.second)
-    return [Leads.among(form_of(batch.normal, *name), pairs) for name in names]  # type: ignore[arg-type]
+    found = (Leads.among(form_of(batch.normal, *name), pairs) for name in names)  # type: ignore[arg-type]
+    return [one._replace(cosine=None) for one in found]
 
 
 def _forms_of(comparisons: Sequence[Comparison]) -> Iterator[tuple[Name, bool]]:

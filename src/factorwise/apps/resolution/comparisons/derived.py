@@ -12,13 +12,14 @@ The whole record is compared, too, as if it were a field: its ``tokens`` are the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from factorwise.apps.resolution.normalize.cut_rows import cut_rows
 from factorwise.apps.resolution.normalize.forms import (
     Form,
     Lists,
@@ -29,6 +30,8 @@ from factorwise.apps.resolution.normalize.forms import (
     encoded,
     sets,
 )
+from factorwise.apps.resolution.normalize.stored_forms import StoredForms
+from factorwise.apps.resolution.normalize.uniting import unite_forms
 from factorwise.apps.resolution.normalize.words import (
     WordRows,
     cut_at_spaces,
@@ -40,6 +43,7 @@ from factorwise.apps.resolution.normalize.words import (
 from factorwise.variables.sparse_rows import starts_of
 
 RECORD = "whole record"  # what stands for a field where the whole record is compared
+STRETCH = 1 << 18  # records whose words are put together at a time
 _ROWS = 1 << 17  # worked on in one go
 SIZE = 3  # characters of a gram
 _BITS = 21  # of a character of Unicode: three fit into one word of 64
@@ -154,29 +158,45 @@ def codes_of(text: Strings) -> Lists:
 
 
 def words_of_records(normal: NormalTable) -> Lists:
-    """Return the set of the words of all fields of each record."""
+    """Return the set of the words of all fields of each record, made of so many records at a time."""
+    if normal.n_rows <= STRETCH:
+        return _words_of_rows(normal)
+    stretches: MutableMapping[int, Form] = StoredForms(normal.columns) if normal.columns.in_files else {}
+    for low in range(0, normal.n_rows, STRETCH):
+        rows = np.arange(low, min(low + STRETCH, normal.n_rows))
+        fields = {}
+        for name, field in normal.items():
+            forms = {form: cut_rows(field[form], rows) for form in _WORDS[field.kind] if form in field}
+            fields[name] = NormalField(name, field.kind, forms)
+        stretches[low] = _words_of_rows(NormalTable(len(rows), fields))
+        normal.columns.rest()
+    united = unite_forms([stretches[low] for low in list(stretches)], normal.columns)
+    stretches.clear()
+    assert isinstance(united, Lists)
+    return united
+
+
+def _words_of_rows(normal: NormalTable) -> Lists:
     parts = [words for field in normal.values() for words in _words_of(field)]
     if not parts:
         return Lists(np.zeros(normal.n_rows + 1, np.int64), np.zeros(0, np.int32), pa.array([], pa.string()))
     values = encoded(pa.concat_arrays([part.values.cast(pa.string()) for part in parts]))
     starts = starts_of(np.array([len(part.values) for part in parts], np.int64))[:-1].tolist()
     width = max(len(values.values), 1)
-
-    def rows() -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
-        for low in range(0, normal.n_rows, _ROWS):
-            high = min(low + _ROWS, normal.n_rows)
-            keys = []
-            for start, part in zip(starts, parts, strict=True):
-                offsets = part.offsets[low : high + 1]
-                row = np.repeat(np.arange(high - low), np.diff(offsets))
-                keys.append(row * width + values.codes[start + part.codes[offsets[0] : offsets[-1]]])
-            key = np.sort(np.concatenate(keys))
-            key = key[np.append(True, key[1:] != key[:-1])] if len(key) else key
-            row, code = np.divmod(key, width)
-            yield np.bincount(row, minlength=high - low), code.astype(np.int32)
-
-    lengths, codes = normal.columns.gather(rows(), (np.int64, np.int32))
-    return Lists(starts_of(lengths), codes, values.values)
+    lengths, codes = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+    for low in range(0, normal.n_rows, _ROWS):
+        high = min(low + _ROWS, normal.n_rows)
+        keys = []
+        for start, part in zip(starts, parts, strict=True):
+            offsets = part.offsets[low : high + 1]
+            row = np.repeat(np.arange(high - low), np.diff(offsets))
+            keys.append(row * width + values.codes[start + part.codes[offsets[0] : offsets[-1]]])
+        key = np.sort(np.concatenate(keys))
+        key = key[np.append(True, key[1:] != key[:-1])] if len(key) else key
+        row, code = np.divmod(key, width)
+        lengths.append(np.bincount(row, minlength=high - low))
+        codes.append(code.astype(np.int32))
+    return Lists(starts_of(np.concatenate(lengths)), np.concatenate(codes), values.values)
 
 
 def _words_of(field: NormalField) -> Iterator[Lists]:

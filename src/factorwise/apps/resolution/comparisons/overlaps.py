@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from factorwise.apps.resolution.comparisons.measures import Values
 from factorwise.apps.resolution.normalize.forms import Lists
 from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
-from factorwise.io.columns import release
+from factorwise.io.columns import IN_MEMORY, Columns, release
 from factorwise.kernels.text.leads import best_two, leads
 from factorwise.kernels.text.set_overlaps import set_overlaps, set_overlaps_by_two
 from factorwise.types import Ints
@@ -67,22 +67,30 @@ class OverlapPairs(NamedTuple):
 
 
 class Leads(NamedTuple):
-    """The highest two cosines that each row of a form has with its candidates; zero where there are fewer."""
+    """The highest two cosines that each row of a form has with its candidates; zero where there are fewer.
+
+    cosine
+        Those of the candidates in turn, zero or more, to be looked up; None to compute them again.
+    """
 
     best: Values
     runner_up: Values
+    cosine: Values | None = None
 
-    @classmethod
-    def among(cls, form: Lists | Vectors, pairs: HasPairs) -> Self:
-        """Find them among all candidate pairs."""
+    @staticmethod
+    def among(form: Lists | Vectors, pairs: HasPairs, columns: Columns = IN_MEMORY) -> Leads:
+        """Find them among all candidate pairs, whose cosines are kept in columns."""
         of_form = Overlaps(form, (COSINE,)) if isinstance(form, Lists) else VectorCosines(form, (COSINE,))
-        found = cls(*np.zeros((2, len(form)), np.float32))
+        kept = columns.make(len(pairs.first), np.float32)
+        best, runner_up = np.zeros((2, len(form)), np.float32)
+        found = Leads(best, runner_up, kept)
         for low in range(0, len(pairs.first), _CHUNK):
             one = np.asarray(pairs.first[low : low + _CHUNK], np.int32)
             two = np.asarray(pairs.second[low : low + _CHUNK], np.int32)
             cosine = np.maximum(np.nan_to_num(of_form(one, two)[0]), np.float32(0.0))
-            best_two(one, two, cosine, *found)
-            release(pairs.first, pairs.second)
+            best_two(one, two, cosine, found.best, found.runner_up)
+            kept[low : low + _CHUNK] = cosine
+            release(pairs.first, pairs.second, kept)
         return found
 
     def rows(self, rows: Ints) -> Leads:
@@ -121,10 +129,12 @@ class Overlaps:
         self._needs_cosine = not _OF_SUMS.issuperset(measures)
         self.leads = _needed(best, measures)
 
-    def __call__(self, first: Ints, second: Ints) -> list[Values]:
-        """Compare rows; one array for each measure."""
+    def __call__(self, first: Ints, second: Ints, cosine: Values | None = None) -> list[Values]:
+        """Compare rows; one array for each measure. The cosine may be known, zero where a row is missing."""
         one, two = np.asarray(first, np.int32), np.asarray(second, np.int32)
-        sums, squares = self._sums(one, two)
+        sums = squares = np.zeros(0, np.float32)
+        if cosine is None or self._needs_sums:
+            sums, squares = self._sums(one, two)
         nothing = self.missing[one] | self.missing[two]
         found: dict[str, Values] = {}
         if SHARED in self.measures:
@@ -132,7 +142,7 @@ class Overlaps:
         if CONTAINMENT in self.measures:
             found[CONTAINMENT] = np.divide(sums, np.minimum(self.total[one], self.total[two]))
         if self._needs_cosine:
-            found[COSINE] = self._cosine(one, two, squares)
+            found[COSINE] = self._cosine(one, two, squares) if cosine is None else np.array(cosine)
         if self.leads is not None:
             found |= self.leads.measure(one, two, found[COSINE])
         for values in found.values():
@@ -196,8 +206,8 @@ class VectorCosines:
         self.form, self.measures = form, tuple(measures)
         self.leads = _needed(best, measures)
 
-    def __call__(self, first: Ints, second: Ints) -> list[Values]:
-        """Compare rows; one array for each measure."""
+    def __call__(self, first: Ints, second: Ints, cosine: Values | None = None) -> list[Values]:
+        """Compare rows; one array for each measure. Cosines are computed even if they are known."""
         one, two = np.asarray(first, np.int32), np.asarray(second, np.int32)
         found: dict[str, Values] = {COSINE: self.form.cosines(one, two)}
         if self.leads is not None:

@@ -35,7 +35,6 @@ from factorwise.apps.resolution.comparisons.overlaps import (
 from factorwise.apps.resolution.comparisons.sources import PAIR, YES, SourcePair, source_pair_forms
 from factorwise.apps.resolution.normalize.forms import Lists, NormalTable, Numbers, Strings
 from factorwise.apps.resolution.normalize.pair_values import PairValues
-from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.columns import release
 from factorwise.kernels.compile.threads import Team
@@ -219,10 +218,13 @@ class Witness(NamedTuple):
         Which of the wanted measures they are.
     measure
         Gives an array for each of them.
+    known
+        What it need not compute of all candidates in turn, and takes as a third argument, if there is such.
     """
 
     places: tuple[int, ...]
-    measure: Callable[[Ints, Ints], Sequence[Values]]
+    measure: Callable[..., Sequence[Values]]
+    known: Values | None = None
 
 
 def witnesses(
@@ -257,22 +259,19 @@ def witnesses(
             elif place == together[field, form][0]:
                 places = tuple(together[field, form])
                 measures = [wanted[each][2] for each in places]
-                best = None if LEADS.isdisjoint(measures) else _best(values, (field, form), among)
+                best: Leads | None = None
+                if isinstance(among, Mapping):
+                    best = among.get((field, form))
+                elif among is not None and not LEADS.isdisjoint(measures):
+                    best = Leads.among(values, among, normal.columns)
                 of_form = Overlaps if isinstance(values, Lists) else VectorCosines
-                yield Witness(places, of_form(values, measures, best))  # type: ignore[arg-type]
+                known = None if best is None else best.cosine
+                yield Witness(places, of_form(values, measures, best), known)  # type: ignore[arg-type]
         except LookupError as error:
             raise InvalidArgumentError(
                 f"field {field!r} has no form {form!r} that can be compared by {measure!r}: the comparisons"
                 " are of other fields, or were changed. Train again, or restore the model from a copy."
             ) from error
-
-
-def _best(
-    values: Lists | Vectors, name: tuple[str, str], among: HasPairs | LeadsOfForms | None
-) -> Leads | None:
-    if among is None or isinstance(among, Mapping):
-        return None if among is None else among[name]
-    return Leads.among(values, among)
 
 
 def _alone(measure: Measure) -> Callable[[Ints, Ints], Sequence[Values]]:
@@ -343,14 +342,17 @@ class Comparer:
         tables = [np.asarray(table, np.float32) for table in weights]
         found = self.normal.columns.make(len(first), np.float32)
         scores = np.asarray(found)
+        candidates = getattr(self.among, "first", None) is first
         for witness in self._witnesses():
+            known = witness.known if candidates else None
 
-            def part(low: int, high: int, witness: Witness = witness) -> None:
+            def part(low: int, high: int, witness: Witness = witness, known: Values | None = known) -> None:
                 for a, b in chunks(low, high):
-                    measured = witness.measure(np.asarray(first[a:b]), np.asarray(second[a:b]))
+                    more = () if known is None else (known[a:b],)
+                    measured = witness.measure(np.asarray(first[a:b]), np.asarray(second[a:b]), *more)
                     for place, values in zip(witness.places, measured, strict=True):
                         self.comparisons[place].cuts.add_weights(values, tables[place], scores[a:b])
-                    release(first, second, found)
+                    release(first, second, found, known)
 
             team.share(len(first), part)
         return found

@@ -34,7 +34,7 @@ not ``Na`` in a name, which is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -110,7 +110,7 @@ def _forms_of_stretches(
     """Return the normal forms of one column, made of so many rows at a time."""
     size = max(len(column), 1) if spec.kind in _WHOLE else ROWS_OF_A_STRETCH
     starts = range(0, max(len(column), 1), size)
-    parts: dict[int, Mapping[str, Form]] = {}
+    parts: dict[int, MutableMapping[str, Form]] = {}
     if executor is None or len(starts) == 1:
         for place, low in enumerate(starts):
             parts[place] = _kept(normal_forms(column.slice(low, size), spec), columns)
@@ -121,8 +121,10 @@ def _forms_of_stretches(
     if len(parts) == 1:
         return parts[0]
     found: dict[str, Form] | StoredForms[str] = StoredForms(columns) if columns.in_files else {}
-    for name in parts[0]:
-        found[name] = unite_forms([parts[place][name] for place in range(len(parts))])
+    for name in list(parts[0]):
+        found[name] = unite_forms([parts[place][name] for place in range(len(parts))], columns)
+        for part in parts.values():
+            del part[name]
         columns.rest()
     return found
 
@@ -140,9 +142,9 @@ def _detached(column: pa.ChunkedArray) -> pa.Buffer:
     return sink.getvalue()
 
 
-def _kept(forms: Mapping[str, Form], columns: Columns) -> Mapping[str, Form]:
+def _kept(forms: Mapping[str, Form], columns: Columns) -> MutableMapping[str, Form]:
     if not columns.in_files:
-        return forms
+        return dict(forms)
     stored: StoredForms[str] = StoredForms(columns)
     stored.update(forms)
     columns.rest()

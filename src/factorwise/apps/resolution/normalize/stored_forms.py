@@ -36,7 +36,7 @@ class StoredForms(MutableMapping[K, Form]):
         return _read(self._files[name])
 
     def __delitem__(self, name: K) -> None:
-        del self._files[name]
+        self._files.pop(name).unlink()
 
     def __contains__(self, name: object) -> bool:
         return name in self._files

@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from factorwise.apps.resolution.normalize.forms import LARGEST, Form, Lists, Numbers, Strings, encoded
 from factorwise.errors import InvalidArgumentError
-from factorwise.io.columns import release
+from factorwise.io.columns import IN_MEMORY, Columns, release
 from factorwise.kernels.text.hashes import sort_rows
 from factorwise.types import Int32s
 
 
-def unite_forms(parts: Sequence[Form]) -> Form:
-    """Return one form of stretches of rows, the first ones first."""
+def unite_forms(parts: Sequence[Form], columns: Columns = IN_MEMORY) -> Form:
+    """Return one form of stretches of rows, the first ones first; codes of lists are kept in columns."""
     if len(parts) == 1:
         return parts[0]
     numbers = [part for part in parts if isinstance(part, Numbers)]
@@ -37,14 +37,15 @@ def unite_forms(parts: Sequence[Form]) -> Form:
         raise InvalidArgumentError(f"forms of stretches of rows cannot be put together: {sorted(kinds)}.")
     values, places = _united_values(lists)
     offsets = np.zeros(sum(map(len, lists)) + 1, np.int64)
-    codes = np.empty(sum(len(part.codes) for part in lists), np.int32)
+    kept = columns.make(sum(len(part.codes) for part in lists), np.int32)
+    codes = np.asarray(kept)
     row = item = 0
     for part, place in zip(lists, places, strict=True):
         offsets[row + 1 : row + len(part) + 1] = part.offsets[1:] + item
         codes[item : item + len(part.codes)] = place[part.codes]
+        sort_rows(offsets[row : row + len(part) + 1], codes)
         row, item = row + len(part), item + len(part.codes)
-        release(part.codes, part.offsets)
-    sort_rows(offsets, codes)
+        release(part.codes, part.offsets, kept)
     return Lists(offsets, codes, values)
 
 
