@@ -11,7 +11,7 @@ import pytest
 
 from factorwise.apps.resolution import linked_items
 from factorwise.apps.resolution.blocking import joins
-from factorwise.apps.resolution.comparisons import batches
+from factorwise.apps.resolution.comparisons import record_ranges
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.normalize import normal_forms
 from factorwise.inference.mcmc.shards import component_search
@@ -23,6 +23,7 @@ NODE = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "node_ip_address": "1
 STAGES = {
     "normal forms": "make_forms",
     "joins": "pairs_of_join",
+    "best candidates": "best_of_pairs",
     "comparisons": "compare_pairs",
     "walk": "answer_group",
     "answers": "chances_of_range",
@@ -78,7 +79,8 @@ def test_a_node_that_is_lost_in_a_stage_changes_nothing(
 ):
     for module, name, size in (
         (component_search, "ITEMS_PER_GROUP", 15),
-        (batches, "PAIRS_OF_A_BATCH", 50),
+        (record_ranges, "PAIRS_OF_A_TASK", 50),
+        (record_ranges, "ROWS_OF_A_RANGE", 30),
         (linked_items, "ITEMS_AT_ONCE", 20),
         (joins, "PIECE", 40),
         (normal_forms, "ROWS_OF_A_STRETCH", 50),

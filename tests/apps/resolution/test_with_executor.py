@@ -1,14 +1,18 @@
 """Resolving by an executor: whoever joins, compares and searches, the answer is the same to the bit."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from factorwise.apps.resolution import linked_items, linking
 from factorwise.apps.resolution.blocking import joins
-from factorwise.apps.resolution.comparisons import batches
+from factorwise.apps.resolution.comparisons import record_ranges
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.normalize import normal_forms
+from factorwise.apps.resolution.normalize.cut_rows import cut_rows, join_cuts
+from factorwise.apps.resolution.normalize.forms import Lists, Numbers, Strings
+from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.distributed import LocalExecutor, Mixer
 from factorwise.distributed.group_search import answer_group
 from factorwise.errors import DataFileError
@@ -29,7 +33,8 @@ def resolver():
 def small_tasks(monkeypatch):
     """Cut the work of forty people into many tasks."""
     monkeypatch.setattr(component_search, "ITEMS_PER_GROUP", 15)
-    monkeypatch.setattr(batches, "PAIRS_OF_A_BATCH", 50)
+    monkeypatch.setattr(record_ranges, "PAIRS_OF_A_TASK", 50)
+    monkeypatch.setattr(record_ranges, "ROWS_OF_A_RANGE", 30)
     monkeypatch.setattr(linked_items, "ITEMS_AT_ONCE", 20)
     monkeypatch.setattr(joins, "PIECE", 40)
     monkeypatch.setattr(normal_forms, "ROWS_OF_A_STRETCH", 50)
@@ -60,7 +65,14 @@ def test_an_executor_changes_nothing_whatever_its_threads(resolver):
         table, found = answered(resolver, executor=executor)
         assert table.equals(wanted)
         assert found == search
-        stages = {"make_forms", "pairs_of_join", "compare_pairs", "answer_group", "chances_of_range"}
+        stages = {
+            "make_forms",
+            "pairs_of_join",
+            "best_of_pairs",
+            "compare_pairs",
+            "answer_group",
+            "chances_of_range",
+        }
         assert stages <= executor.calls.keys()
         assert min(executor.calls.values()) > 1
 
@@ -137,3 +149,23 @@ def test_weights_that_shards_learn_are_mixed_to_the_same_whoever_runs_them():
     first, second = (one.knowledge_.weights.values for one in made)
     np.testing.assert_array_equal(first, second)
     assert made[0].score(RECORDS, "person") > 0.9
+
+
+def test_two_parts_of_every_kind_of_form_are_put_together_as_they_were():
+    texts = pa.array(["d", "a", "c", "b"])
+    forms = {
+        "strings": Strings(np.array([3, -1, 0, 3, 2], np.int32), texts),
+        "lists": Lists(np.array([0, 2, 2, 3, 5, 6]), np.array([0, 3, 1, 1, 2, 0], np.int32), texts),
+        "numbers": Numbers(np.array([1.0, np.nan, 2.0, 3.0, 4.0])),
+        "vectors": Vectors(np.array([1, -1, 0, 1, 2], np.int32), np.eye(3, dtype=np.float32)),
+    }
+    for form in forms.values():
+        one, two = (cut_rows(form, np.array(rows)) for rows in ((0, 1), (2, 3, 4)))
+        both = join_cuts(one, two)
+        assert both.to_list() == form.to_list()
+        if hasattr(form, "frequencies"):
+            known = dict(zip(texts.to_pylist(), form.frequencies().counts.tolist(), strict=True))
+            for part in (one.form, two.form, both):
+                of_part = zip(part.values.to_pylist(), part.frequencies().counts.tolist(), strict=True)
+                assert all(known[text] == count for text, count in of_part)
+                assert part.frequencies().present == form.frequencies().present

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking import Candidates
 from factorwise.apps.resolution.comparisons import Comparer, HasPairs, OverlapPairs
-from factorwise.apps.resolution.comparisons.batches import BatchedPairs
 from factorwise.apps.resolution.comparisons.plan import chunks
+from factorwise.apps.resolution.comparisons.record_ranges import RangedPairs
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.context.features import PairContext
 from factorwise.apps.resolution.context.grouping import cluster_parts
@@ -283,11 +283,11 @@ def _weighing(
 ) -> Callable[[HasPairs], NDArray[np.float32]]:
     """Return what scores pairs by the weights of levels, batch by batch if there is an executor."""
     weights = knowledge.weights
-    prepared: Comparer | BatchedPairs
+    prepared: Comparer | RangedPairs
     if executor is None:
         prepared = Comparer(normal, knowledge.comparisons, among)
     else:
-        prepared = BatchedPairs(normal, knowledge.comparisons, among, executor)
+        prepared = RangedPairs(normal, knowledge.comparisons, among, executor)
 
     def weigh(pairs: HasPairs) -> NDArray[np.float32]:
         if isinstance(prepared, Comparer):

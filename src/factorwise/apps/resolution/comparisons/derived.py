@@ -166,7 +166,7 @@ def words_of_records(normal: NormalTable) -> Lists:
         rows = np.arange(low, min(low + STRETCH, normal.n_rows))
         fields = {}
         for name, field in normal.items():
-            forms = {form: cut_rows(field[form], rows) for form in _WORDS[field.kind] if form in field}
+            forms = {form: cut_rows(field[form], rows).form for form in _WORDS[field.kind] if form in field}
             fields[name] = NormalField(name, field.kind, forms)
         stretches[low] = _words_of_rows(NormalTable(len(rows), fields))
         normal.columns.rest()

@@ -1,4 +1,4 @@
-"""Rows of normal forms that stand by themselves: all that a task looks at.
+"""Rows of normal forms that stand by themselves, or two such sets of rows together: what a task looks at.
 
 Values that none of the rows has are left out. The others keep their order, so that sums over the values of a
 row come out the same to the last bit, and they know how frequent they are in the whole table.
@@ -6,44 +6,101 @@ row come out the same to the last bit, and they know how frequent they are in th
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.normalize.forms import Form, Frequencies, Lists, Numbers, Strings, ranges
+from factorwise.apps.resolution.normalize.forms import (
+    Form,
+    Frequencies,
+    Lists,
+    NormalField,
+    NormalTable,
+    Numbers,
+    Strings,
+    ranges,
+)
 from factorwise.apps.resolution.normalize.vectors import Vectors
-from factorwise.types import Int32s, Ints
+from factorwise.errors import InvalidArgumentError
+from factorwise.types import Int32s, Int64s, Ints
 from factorwise.variables.sparse_rows import starts_of
 
-
-def counted(form: Form) -> Form:
-    """Return a form that knows how frequent its values are, so that they are counted once."""
-    return replace(form, whole=form.frequencies()) if isinstance(form, Strings | Lists) else form
+Name = tuple[str, str]  # of a field, and of a form of it
 
 
-def cut_rows(form: Form, rows: Ints, *, texts: bool = True) -> Form:
-    """Return some rows of a form that was `counted`, none of which is missing from it.
+class CutForm(NamedTuple):
+    """Some rows of a form.
+
+    used
+        Which values of the whole form it has, ascending; none where a form has no values of its own.
+    """
+
+    form: Form
+    used: Int64s
+
+
+def cut_rows(form: Form, rows: Ints, *, texts: bool = True) -> CutForm:
+    """Return some rows of a form, none of which is -1.
 
     texts
         Whether to bring the texts of strings; where only their codes are compared, they are null.
     """
     if isinstance(form, Strings):
         used, codes = _renumbered(form.codes[rows], len(form.values))
-        return Strings(codes, _taken(form.values, used, texts), _some(form.frequencies(), used))
+        values, whole = _taken(form.values, used, texts), _some(form.frequencies(), used)
+        return CutForm(Strings(codes, values, whole), used)
     if isinstance(form, Lists):
         starts = form.offsets[rows]
         lengths = form.offsets[rows + 1] - starts
         used, codes = _renumbered(form.codes[ranges(starts, lengths)], len(form.values))
-        values = _taken(form.values, used, texts)
-        return Lists(starts_of(lengths), codes, values, _some(form.frequencies(), used))
-    if isinstance(form, Numbers):
-        return Numbers(form.values[rows])
+        values, whole = _taken(form.values, used, texts), _some(form.frequencies(), used)
+        return CutForm(Lists(starts_of(lengths), codes, values, whole), used)
     if isinstance(form, Vectors):
         used, codes = _renumbered(form.codes[rows], len(form.values))
-        return Vectors(codes, form.values[used])
-    return form.rows(rows)
+        return CutForm(Vectors(codes, form.values[used]), used)
+    nothing = np.zeros(0, np.int64)
+    if isinstance(form, Numbers):
+        return CutForm(Numbers(form.values[rows]), nothing)
+    return CutForm(form.rows(rows), nothing)
+
+
+def join_cuts(one: CutForm, two: CutForm) -> Form:
+    """Return the rows of two parts of one form, those of the second behind those of the first."""
+    a, b = one.form, two.form
+    if isinstance(a, Numbers) and isinstance(b, Numbers):
+        return Numbers(np.append(a.values, b.values))
+    used, first = np.unique(np.append(one.used, two.used), return_index=True)
+    place, other = (np.searchsorted(used, each.used).astype(np.int32) for each in (one, two))
+    if isinstance(a, Vectors) and isinstance(b, Vectors):
+        return Vectors(
+            _codes_of_both(a.codes, b.codes, place, other), np.append(a.values, b.values, 0)[first]
+        )
+    if not isinstance(a, Strings | Lists) or not isinstance(b, Strings | Lists):
+        raise InvalidArgumentError(f"rows of {type(a).__name__} are cut out together, not joined.")
+    values = pa.concat_arrays([a.values, b.values]).take(pa.array(first))
+    counts = np.append(a.frequencies().counts, b.frequencies().counts)[first]
+    whole = Frequencies(counts, a.frequencies().present)
+    codes = _codes_of_both(a.codes, b.codes, place, other)
+    if isinstance(a, Lists) and isinstance(b, Lists):
+        return Lists(np.append(a.offsets, b.offsets[1:] + a.offsets[-1]), codes, values, whole)
+    return Strings(codes, values, whole)
+
+
+def table_of(forms: Iterable[tuple[Name, Form]], kinds: Mapping[str, str], n_rows: int) -> NormalTable:
+    """Return a table of forms; those of a field that has no kind are derived ones."""
+    fields: dict[str, dict[str, Form]] = {}
+    derived: dict[Name, Form] = {}
+    for (field, name), form in forms:
+        if field in kinds:
+            fields.setdefault(field, {})[name] = form
+        else:
+            derived[field, name] = form
+    made = NormalTable(n_rows, {name: NormalField(name, kinds[name], fields[name]) for name in fields})
+    made.derived.update(derived)
+    return made
 
 
 def _renumbered(codes: Int32s, count: int) -> tuple[NDArray[np.int64], Int32s]:
@@ -53,6 +110,12 @@ def _renumbered(codes: Int32s, count: int) -> tuple[NDArray[np.int64], Int32s]:
     place = np.cumsum(there, dtype=np.int32) - np.int32(1)
     place[-1] = -1
     return np.flatnonzero(there[:-1]), np.asarray(place[codes], np.int32)
+
+
+def _codes_of_both(one: Int32s, two: Int32s, place: Int32s, other: Int32s) -> Int32s:
+    """Return codes that were places among the values of each part as places among those of both."""
+    missing = np.int32(-1)
+    return np.append(np.append(place, missing)[one], np.append(other, missing)[two])
 
 
 def _some(whole: Frequencies, used: Ints) -> Frequencies:
