@@ -1,6 +1,8 @@
 """Tables of records: what is read from where, what is refused, and that what is written is whole."""
 
+import errno
 import gzip
+import io
 import json
 
 import duckdb
@@ -12,6 +14,8 @@ import pytest
 from pyarrow.dataset import dataset
 
 from factorwise.errors import DataFileError, InvalidArgumentError, MissingDataError
+from factorwise.io import columns as table_columns
+from factorwise.io.columns import Columns
 from factorwise.io.tables import files as table_files
 from factorwise.io.tables.reading import ids_of, read_table, stack_tables, write_table
 
@@ -376,3 +380,36 @@ def test_a_file_without_the_mark_of_its_encoding_is_refused_with_what_to_do(tmp_
     path.write_text("id,name\n1,Ann\n", encoding="utf-8")
     with pytest.raises(DataFileError, match=r"line 1: the bytes 69 64 are not text in utf-16"):
         read_table(path, encoding="utf-16")
+
+
+def test_large_parquet_files_lie_in_a_file_without_a_name(tmp_path, monkeypatch):
+    place = tmp_path / "scratch"
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    (tmp_path / "parts").mkdir()
+    table = pa.table({"id": range(9), "name": ["Ann", None, "Lee"] * 3, "list": [["a"], [], None] * 3})
+    for number in range(3):
+        part = tmp_path / "parts" / f"{number}.parquet"
+        pq.write_table(table.slice(3 * number, 3), part, row_group_size=2)
+    for source in (tmp_path / "parts", f"file://{tmp_path}/parts"):
+        small, large = read_table(source, most=1 << 20), read_table(source, most=0)
+        assert small.equals(table)
+        assert large.equals(table)
+        assert table_columns._lying_in(large)
+        assert not table_columns._lying_in(small)
+        kept = Columns.in_scratch(tmp_path)
+        assert kept.keep_table(large) is large  # it need not be written again
+        assert kept.keep_table(small).equals(table)
+    assert read_table(tmp_path / "parts" / "0.parquet", columns=["name"], most=0).column_names == ["name"]
+    assert list(place.iterdir()) == []
+
+
+def test_a_disk_that_is_too_small_for_the_records_is_told(tmp_path, monkeypatch):
+    class Full(io.BytesIO):
+        def write(self, given):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    pq.write_table(pa.table({"id": range(9)}), tmp_path / "t.parquet")
+    monkeypatch.setattr(table_columns.tempfile, "TemporaryFile", lambda **given: Full())
+    with pytest.raises(DataFileError, match=r"do not fit into .*: set TMPDIR to a folder with more room"):
+        read_table(tmp_path / "t.parquet", most=0)
