@@ -319,8 +319,9 @@ def test_groups_in_doubt_are_told_in_ids_with_the_shares_of_both_clusterings(app
 
 
 def test_a_posterior_without_files_is_counted(apply):
-    assert apply("--posterior")[1]["uncertain_pairs"] is not None
-    assert apply()[1]["uncertain_pairs"] is None
+    drawn, plain = apply("--posterior")[1], apply()[1]
+    assert (drawn["uncertain_pairs"] is not None, drawn["draws"]) == (True, 100)
+    assert (plain["uncertain_pairs"], plain["draws"]) == (None, None)
 
 
 def test_pairs_can_be_tied_and_parted(apply, tmp_path):

@@ -77,6 +77,10 @@ def test_their_weights_are_learned_and_make_the_answer_better(resolver):
     plain = EntityResolver(**FAST).fit(TRAIN, "person", **HIDDEN)
     further = resolver.knowledge_.further
     assert set(further) == {"blood", "pairs"}
+    held_out = resolver.knowledge_.training["methods"]
+    assert held_out[f"{resolver.knowledge_.training['method']}, with your templates"] > max(
+        f1 for method, f1 in held_out.items() if "templates" not in method
+    )
     assert sum(float(values[0]) for values in further.values()) < -0.5
     with_blood, without = (
         b_cubed(TRUTH, one.resolve(TEST, id="id").labels.tolist()).f1 for one in (resolver, plain)
@@ -86,6 +90,7 @@ def test_their_weights_are_learned_and_make_the_answer_better(resolver):
 
 def test_the_model_is_an_ordinary_one_whose_score_the_search_reports(resolver):
     model = resolver.model_
+    assert resolver.knowledge_.context is not None  # whose levels are among those of the links
     assert [template.name for template in model.templates] == ["links", "blood", "pairs"]
     assert model.blocks.size == len(model.weights)
     assert model.weight_name(model.blocks.size - 1).startswith("pairs")

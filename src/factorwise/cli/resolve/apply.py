@@ -224,6 +224,7 @@ def resolve(options: Options, request: ResolveRequest) -> dict[str, Any]:
         "search": {"rounds": found.found.rounds, "stopped": reason, "score": _finite(found.found.score)},
         "interrupted": interrupted,
         "uncertain_pairs": None if found.posterior is None else len(found.posterior.uncertain_pairs()),
+        "draws": None if found.posterior is None else len(found.posterior.labels),
         "also_written": written,
         **clock.cost(),
     }
@@ -463,6 +464,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         rows.append(("new", f"{text}; {new['old_records_moved']:,} old records moved"))
     if document["uncertain_pairs"] is not None:
         rows.append(("uncertain", f"{document['uncertain_pairs']:,} pairs, of a probability of 1 to 99 %"))
+        rows.append(("draws", f"{document['draws']:,} other clusterings, independent of each other"))
         rows.append(("probabilities", document["calibration"]))
     if document["also_written"]:
         rows.append(("also", ", ".join(document["also_written"])))

@@ -57,7 +57,7 @@ def test_the_first_rung_that_none_above_does_clearly_better_than_is_taken(monkey
 
 @pytest.mark.parametrize(
     ("right", "loss", "better"),
-    [(60, 1.0, True), (50, 1.0, False), (50, 0.5, True), (49, 0.5, True), (10, 0.5, False)],
+    [(60, 1.0, True), (50, 1.0, False), (50, 0.5, True), (49, 0.5, False), (10, 0.5, False)],
 )
 def test_a_method_is_better_by_its_clusters_or_by_its_pairs_if_its_clusters_are_no_worse(right, loss, better):
     group, noise = np.arange(100), np.tile([0.1, -0.1], 50)
@@ -95,6 +95,11 @@ def test_the_context_is_tried_where_there_are_many_entities_to_judge_it_on(monke
         normal=normalize(people, FIELDS),
     )
     assert len(asked) == tried
+
+
+@pytest.mark.parametrize(("entities", "rungs"), [(19, 1), (20, 3)])
+def test_weights_of_levels_are_learned_where_there_are_enough_entities_to_judge_them_on(entities, rungs):
+    assert len(climbed(training_data(entities=entities)).scores) == rungs
 
 
 def test_with_few_entities_unlabelled_weights_are_scaled_and_nothing_is_held_out():

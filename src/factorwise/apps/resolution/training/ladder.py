@@ -40,6 +40,7 @@ from factorwise.types import Floats
 
 CHANCE = 1.0  # standard errors of B-cubed by which a rung must do better than the one that is held
 CLEARLY = 2.0  # standard errors of the loss of pairs by which it may do better instead
+FEWEST_FOR_WEIGHTS = 20  # known entities from which more is learned than slope and shift
 FEWEST_FOR_CONTEXT = 100  # known entities from which the context is learned, and on which it is judged
 ROUNDS = 4  # of a search that compares rungs
 IN_CONTEXT = ", in context"  # what follows the name of a rung
@@ -61,10 +62,15 @@ class Start(NamedTuple):
 
 
 class Rung(NamedTuple):
-    """A training method: what it is called, and how it learns weights from labelled pairs."""
+    """A training method: what it is called, how it learns weights from labelled pairs, and when it is tried.
+
+    fewest
+        Known entities from which it is tried: with fewer, chance decides which of two methods does better.
+    """
 
     name: str
     fit: Callable[[PairExamples, Start], LevelWeights]
+    fewest: int = 0
 
     def scorer(self, start: Start) -> Callable[[PairExamples], Scorer]:
         """Return what fits weights to pairs, and scores others by them."""
@@ -90,8 +96,8 @@ def _learned(examples: PairExamples, start: Start) -> LevelWeights:
 #: From the one that needs the fewest labels to the one that needs most.
 RUNGS = (
     Rung("unlabelled weights, scaled", _scaled),
-    Rung("unlabelled weights, corrected", _corrected),
-    Rung("labelled pairs", _learned),
+    Rung("unlabelled weights, corrected", _corrected, FEWEST_FOR_WEIGHTS),
+    Rung("labelled pairs", _learned, FEWEST_FOR_WEIGHTS),
 )
 
 
@@ -306,8 +312,11 @@ def _climb(
     """Return the highest rung that each step up to it was worth; note the score of every rung."""
     quick, among = _quick(search), replace(held_out.among, templates=())
     held: _Held | None = None
+    known = _entities_judged(held_out)
     links = _with_unlinked(LevelWeights.zeros(()), unlinked)
     for rung in RUNGS:
+        if known < rung.fewest:
+            break
         score = held_out.out_of_fold_scores(rung.scorer(start))
         walk = cluster_by(among, score, Weights(links, np.zeros(0)), quick, seed=start.seed, team=team)
         judgement = held_out.judge(walk.labels, score)
@@ -360,11 +369,11 @@ def is_better(new: Judgement, held: Judgement) -> bool:
     """Return whether a training method does better on held-out entities by more than chance would explain.
 
     Few entities decide over B-cubed, where many pairs would tell: a method is better, too, if its loss of
-    pairs is clearly lower while its B-cubed is not clearly worse.
+    pairs is clearly lower while its B-cubed is no lower.
     """
     lead, error = new.lead_over(held)
     saved, error_of_loss = new.loss_saved_over(held)
-    return lead > CHANCE * error or (saved > CLEARLY * error_of_loss and lead >= -CLEARLY * error)
+    return lead > CHANCE * error or (saved > CLEARLY * error_of_loss and lead >= 0.0)
 
 
 def _with_unlinked(weights: LevelWeights, unlinked: float) -> LevelWeights:
