@@ -3,10 +3,10 @@
 The files are those that carry ``Implements:``. An operator, a comparison, a sign, a number or the choice of
 ``min`` and ``max`` is changed, and the tests that name what the file defines are run. Where nothing is
 compiled, each change is made to the code of functions that are already loaded, in a child of a process that
-has run those tests before. What goes unnoticed so, and all changes of kernels, are made to the text, in a
-copy of the sources with a cache of its own, from which what the file is compiled into is removed; more tests
-are run there, in a new process. What nothing notices is explained in ``tests/mutations.txt``, else the run
-fails::
+has run those tests before; what goes unnoticed is tried again with more tests. Changes of kernels are made to
+the text, in a copy of the sources with a cache of its own, from which what the file is compiled into is
+removed, and tests are run in a new process. What nothing notices is explained in ``tests/mutations.txt``,
+else the run fails::
 
     python tests/mutations.py --each 8
 """
@@ -64,7 +64,7 @@ WORDS = [
     "-m",
     "not slow and not cluster",
 ]
-LONGEST = 60.0  # seconds beyond what the tests took before; a loop without end is noticed too
+LONGEST = 30.0  # seconds beyond what the tests took before; a loop without end is noticed too
 COMPILING = 240.0  # seconds for what is compiled anew
 
 
@@ -352,23 +352,29 @@ def explained():
 def outcomes_of(path, options):
     """Make changes of one file; yield the line and words of each, and whether the tests noticed it."""
     tests, changes = tests_of(path), list(changes_of(path, options.each, options.seed))
-    unnoticed = changes
-    if "kernels" not in path.parts:
-        begun = time.process_time()
-        if not run_tests(tests[: options.files]):
-            raise SystemExit(f"{path}: no tests, or they fail without a change: {tests[: options.files]}")
-        seconds, module, unnoticed = time.process_time() - begun, importlib.import_module(module_of(path)), []
-        for line, words, tree in changes:
-            if is_noticed(module, compile(tree, str(path), "exec"), tests[: options.files], seconds):
-                yield line, words, True
-            else:
-                unnoticed.append((line, words, tree))
-    if unnoticed:
+    if "kernels" in path.parts:
         tried = Copy(options.here, tests[: options.more])
         if not tried.passes:
             raise SystemExit(f"{path}: tests fail without a change: {tests[: options.more]}")
-        for line, words, tree in unnoticed:
+        for line, words, tree in changes:
             yield line, words, tried.is_noticed(path, ast.unparse(tree))
+        return
+    module = None
+    for some in (tests[: options.files], tests[options.files : options.more]):
+        begun, unnoticed = time.process_time(), []
+        if not changes or not some:
+            break
+        if not run_tests(some):
+            raise SystemExit(f"{path}: no tests, or they fail without a change: {some}")
+        seconds, module = time.process_time() - begun, module or importlib.import_module(module_of(path))
+        for line, words, tree in changes:
+            if is_noticed(module, compile(tree, str(path), "exec"), some, seconds):
+                yield line, words, True
+            else:
+                unnoticed.append((line, words, tree))
+        changes = unnoticed
+    for line, words, _ in changes:
+        yield line, words, False
 
 
 def try_file(path, options):

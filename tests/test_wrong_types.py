@@ -1,6 +1,10 @@
 """Public functions and constructors called with values of wrong types: an error of ours, each time."""
 
+import contextlib
+import inspect
 import random
+import types
+import typing
 import warnings
 
 import numpy as np
@@ -8,7 +12,7 @@ import pytest
 
 import factorwise as fw
 from factorwise import learning, mcmc, templates
-from factorwise.arguments import check_types
+from factorwise.arguments import check_types, fits_of, hints_of, is_protocol
 from factorwise.errors import FactorwiseError, InvalidArgumentError
 from factorwise.world.links import LinkGraph
 from factorwise.world.shards import Shards
@@ -20,6 +24,153 @@ WRONG = (
     np.zeros(3, complex), np.array([np.nan, 1.0]), np.array([-1, 5]), np.array(2.5), int, np.float64, "0",
     [2**40], [-(2**70)], [0.5],
 )  # fmt: skip
+
+
+#: Names of parameters that may be annotated as Any, and who looks at them instead.
+UNCHECKED = {
+    "worlds of any kind and their changes, compared with the kinds that a part names (check_kind)": {
+        "world", "diff", "start", "truth", "best", "found", "kernel", "proposer", "cluster",
+    },
+    "what loops hand to functions of programs, which run compiled": {"mine", "move", "gradient"},
+    "a stream, or what stands for one in checks and interpreted walks": {"stream", "interpreted"},
+    "samples of any family": {"samples"},
+    "tables, matrices, graphs and sequences of any library, read by whoever knows it": {
+        "X", "X_dev", "xseq", "sample_weight", "records", "pairs", "labels", "values", "features", "counts",
+        "flows", "templates", "coordinates", "source", "old", "new", "model", "matrix", "graph", "groups",
+        "constraints",
+    },
+}  # fmt: skip
+
+
+def public_names(module=fw, path="fw"):
+    """Yield the path and the value of every public name, room by room."""
+    for name in module.__all__:
+        value = getattr(module, name)
+        if isinstance(value, types.ModuleType):
+            yield from public_names(value, f"{path}.{name}")
+        else:
+            yield f"{path}.{name}", value
+
+
+def public_callables():
+    """Return the public functions, constructors and methods by name, each with the class that has it."""
+    found = {}
+    for path, value in public_names():
+        if isinstance(value, types.FunctionType):
+            found[path] = (value, value)
+        if not isinstance(value, type) or issubclass(value, BaseException) or is_protocol(value):
+            continue
+        for name in dir(value):
+            plain = getattr(
+                inspect.getattr_static(value, name), "__func__", inspect.getattr_static(value, name)
+            )
+            public = name == "__init__" or not name.startswith("_")
+            if (
+                public
+                and isinstance(plain, types.FunctionType)
+                and plain.__module__.startswith("factorwise.")
+            ):
+                found.setdefault(f"{value.__qualname__}.{name}", (value, plain))
+    return found
+
+
+class Anything:
+    """Has whatever a protocol asks for."""
+
+    def __getattr__(self, name):
+        return None
+
+    def __getitem__(self, key):
+        raise IndexError
+
+    def __len__(self):
+        return 0
+
+    def __call__(self, *_, **__):
+        return None
+
+    def __iter__(self):
+        return iter(())
+
+    def __add__(self, other):
+        return self
+
+
+def blank(kind):
+    """Return an object of a class that nobody has set up; nothing where a class allows none."""
+    for base in (object, tuple, dict, Exception):
+        with contextlib.suppress(TypeError):
+            return base.__new__(kind)
+    return None
+
+
+def fitting(hint):
+    """Return a value that fits an annotation at a glance, and perhaps nothing more."""
+    fits = fits_of(hint, closely=True)
+    plain = (1, 0.5, "x", True, None, [], [1, 1], [1.0, 1.0, 1.0], {}, np.zeros(1), np.zeros(1, np.int64))
+    classes = [
+        kind for kind in (hint, typing.get_origin(hint), *typing.get_args(hint)) if isinstance(kind, type)
+    ]
+    for value in (*plain, np.zeros(1, bool), b"x", ["x", "y"], lambda: None, Anything()):
+        if fits(value):
+            return value
+    for kind in classes:
+        value = blank(kind)
+        if fits(value):
+            return value
+    return None
+
+
+def parameters_of(owner, function):
+    """Return the annotations of what a caller gives, and what comes before it: a class or an object."""
+    parameters = [
+        one
+        for one in inspect.signature(function).parameters.values()
+        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    first = []
+    if owner is not function and parameters and parameters[0].name in ("self", "cls"):
+        first = [owner if parameters.pop(0).name == "cls" else blank(owner)]
+    return first, {one.name: hints_of(function).get(one.name, typing.Any) for one in parameters}
+
+
+@pytest.fixture(scope="module")
+def callables():
+    return public_callables()
+
+
+def test_annotations_of_every_public_callable_are_checked(callables):
+    known = set().union(*UNCHECKED.values())
+    for name, (owner, function) in callables.items():
+        _, hints = parameters_of(owner, function)
+        by_scikit_learn = name.endswith(".__init__") and hasattr(owner, "get_params")  # checked by fit
+        assert not hints or by_scikit_learn or hasattr(function, "checks_types"), name
+        vague = {key for key, hint in hints.items() if all(map(fits_of(hint), WRONG))}
+        assert vague <= known, f"{name} says nothing of {vague - known}: annotate what it may be"
+
+
+def test_every_public_callable_refuses_what_its_annotations_do_not_allow(callables, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    warnings.simplefilter("ignore")
+    rng, calls, fitting_value = random.Random(0), 0, {}
+    for name, (owner, function) in callables.items():
+        first, hints = parameters_of(owner, function)
+        for key, hint in hints.items() if hasattr(function, "checks_types") else ():
+            wrong = [value for value in WRONG if not fits_of(hint)(value)]
+            for value in rng.sample(wrong, min(len(wrong), 2)):
+                right = {}
+                for other, wanted in hints.items():
+                    if str(wanted) not in fitting_value:
+                        fitting_value[str(wanted)] = fitting(wanted)
+                    right[other] = fitting_value[str(wanted)]
+                calls += 1
+                try:
+                    function(*first, **right | {key: value})
+                except FactorwiseError:
+                    pass
+                except Exception as error:
+                    raise AssertionError(f"{name} with {value!r} as {key} raised {error!r}") from error
+    assert calls > 4_000
 
 
 def same(a, b):

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Sequence
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn whoever called the library, however many of its own functions lie in between."""
+    frame, depth = sys._getframe(), 1
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("factorwise."):
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(message, category, stacklevel=depth)
 
 
 class FactorwiseError(Exception):

@@ -1,4 +1,7 @@
-"""Load the names of a package when they are first used, so that importing it takes almost no time."""
+"""Load the names of a package when they are first used, so that importing it takes almost no time.
+
+From then on, calls of public classes and functions are checked against their annotations.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,14 @@ def load_lazily(
     module = sys.modules[package]
 
     def load(name: str) -> object:
+        from factorwise.arguments import guard
+
         if name in where:
-            value = getattr(import_module(f"{package}.{where[name]}"), name)
+            value = guard(getattr(import_module(f"{package}.{where[name]}"), name))
         elif name in rooms:
             value = import_module(f"{package}.{rooms[name]}")
+            for public in value.__all__ if "__getattr__" not in vars(value) else ():  # else it guards them
+                setattr(value, public, guard(getattr(value, public)))
         else:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         setattr(module, name, value)

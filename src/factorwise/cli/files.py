@@ -68,7 +68,11 @@ def files_among(names: Iterable[str | Path | None]) -> list[str | Path]:
 
 
 def check_target(option: str, path: Path, *inputs: str | Path | None) -> None:
-    """Refuse a file that could not be written or is an input, before work is spent on its content."""
+    """Refuse a file that could not be written or is an input, before work is spent on its content.
+
+    A model (``--model``) takes the place of a model file only: tables and reports that an option names are
+    replaced.
+    """
     try:
         _check_target(option, path, inputs)
     except OSError as error:
@@ -84,6 +88,13 @@ def _check_target(option: str, path: Path, inputs: Sequence[str | Path | None]) 
         raise click.UsageError(f"{option} {str(path)!r} is also read from: give another file.")
     if path.is_dir():
         raise click.UsageError(f"{option} {str(path)!r} is a folder: give the path of a file in it.")
+    if option == "--model":
+        from factorwise.io.models.files import may_become_model  # loads NumPy, which help does without
+
+        if not may_become_model(path):
+            raise click.UsageError(
+                f"{option} {str(path)!r} exists and is no model file: give another name, or remove it first."
+            )
     if not path.resolve().parent.is_dir():
         raise click.UsageError(
             f"{option} {str(path)!r}: the folder {str(path.parent)!r} does not exist. Make it first."

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, TemplateError
 from factorwise.model.contributions import Contributions
 from factorwise.model.template import AnyTemplate, Template
@@ -33,7 +32,6 @@ class Model:
         One flat vector, or a mapping from names of templates to their weights; zero by default.
     """
 
-    @check_types
     def __init__(
         self, templates: Sequence[AnyTemplate], weights: ArrayLike | Mapping[str, ArrayLike] | None = None
     ) -> None:
@@ -108,7 +106,6 @@ class Model:
             placed(t, t.difference(world, diff), offset, "difference") for t, offset in self.parts()
         )
 
-    @check_types
     def score(self, world: Any) -> float:
         """Return the unnormalised natural-log probability of ``world``."""
         if not hasattr(world, "apply"):

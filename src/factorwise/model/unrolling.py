@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, TreewidthError
 from factorwise.model.grounding import FactorGraph
 from factorwise.model.labels.base import ScopedTemplate, TableGroup
@@ -24,7 +23,6 @@ from factorwise.world.assignment import Assignment
 MAX_TABLE_ENTRIES = 1 << 20
 
 
-@check_types
 def unroll(model: Model, source: Variables | Assignment, *, clamp: bool = True) -> FactorGraph:
     """Return the factor graph of ``model`` over the variables of ``source``, with the model's weights.
 

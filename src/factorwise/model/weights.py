@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.arguments import check_types
-from factorwise.errors import InvalidArgumentError, WeightError
+from factorwise.errors import InvalidArgumentError, ShapeError, WeightError
 from factorwise.types import Float64s, Int64s
 from factorwise.validation import as_numbers
 
 
-@check_types
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseVector:
     """The entries of a vector that are not zero: ``index``, ascending and without repeats, and ``value``."""
@@ -27,6 +25,10 @@ class SparseVector:
         """Build from entries; those with the same index are summed, and zeros are dropped."""
         where = np.atleast_1d(np.asarray(index, dtype=np.int64))
         amount = np.atleast_1d(np.asarray(value, dtype=np.float64))
+        if where.ndim != 1 or where.shape != amount.shape:
+            raise ShapeError(
+                f"index and value must have one entry each, but have shapes {where.shape} and {amount.shape}."
+            )
         unique, inverse = np.unique(where, return_inverse=True)
         total = np.bincount(inverse, weights=amount, minlength=len(unique))
         kept = total != 0.0
@@ -40,7 +42,7 @@ class SparseVector:
     @classmethod
     def from_dense(cls, values: ArrayLike) -> SparseVector:
         """Build from the entries of a dense vector that are not zero."""
-        dense = np.asarray(values, dtype=np.float64)
+        dense = np.atleast_1d(np.asarray(values, dtype=np.float64))
         index = np.flatnonzero(dense)
         return cls(index, dense[index])
 

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorwise.arguments import check_types
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
 from factorwise.types import Float64s, Int64s
 from factorwise.validation import as_array, as_numbers, check_count, is_rising
@@ -38,7 +37,6 @@ class Bags:
         Keys are numbered from 0 without gaps.
     """
 
-    @check_types
     def __init__(self, start: ArrayLike, key: ArrayLike, amount: ArrayLike | None = None) -> None:
         self.start = as_numbers("start", start, np.int64)
         keys = np.atleast_1d(as_array("key", key))
@@ -96,13 +94,11 @@ class Bags:
         return cls(start, rows[known])
 
     @classmethod
-    @check_types
     def from_lists(cls, lists: Sequence[Iterable[Hashable]]) -> Bags:
         """Give item i the keys in ``lists[i]``, each with the number of times it occurs there."""
         return cls._counted([Counter(listed) for listed in lists])
 
     @classmethod
-    @check_types
     def from_weights(cls, weights: Sequence[Mapping[Any, float]]) -> Bags:
         """Give item i the keys of ``weights[i]``, scaled to a length of 4096 and rounded to whole numbers."""
         return cls._counted([_to_length(item_weights) for item_weights in weights])

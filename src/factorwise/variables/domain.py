@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, UnknownLabelError
 from factorwise.types import Int32s, Int64s, Ints
 
@@ -47,7 +46,6 @@ def _kind(array: NDArray[Any]) -> Kind:
     return "integer" if array.dtype.kind in "iu" else "object"
 
 
-@check_types
 @dataclass(frozen=True)
 class Domain:
     """The labels a variable may take, in the order of their codes.

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, UnknownLabelError
 from factorwise.types import Float64s, Floats, Int64s, Ints
 from factorwise.validation import as_numbers, check_starts
@@ -18,7 +17,6 @@ from factorwise.variables.domain import Domain, DomainBuilder
 Row = Mapping[str, float] | Iterable[str]
 
 
-@check_types
 @dataclass(frozen=True, eq=False)
 class Features:
     """A sparse matrix (compressed rows) whose columns have names.
@@ -68,7 +66,6 @@ class Features:
             )
 
     @classmethod
-    @check_types
     def from_rows(
         cls,
         rows: Iterable[Row],

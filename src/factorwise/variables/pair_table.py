@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorwise.arguments import check_types
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
 from factorwise.types import Int64s, UInt8s
 from factorwise.validation import as_array
@@ -30,7 +29,6 @@ class PairTable:
     ([1], [0])
     """
 
-    @check_types
     def __init__(self, n_items: int, names: Sequence[str], values: ArrayLike) -> None:
         self.n_items = int(n_items)
         self.names = tuple(names)
@@ -52,7 +50,6 @@ class PairTable:
         self.padded[:, : len(self.names)] = array
 
     @classmethod
-    @check_types
     def from_squares(cls, squares: Mapping[str, ArrayLike]) -> PairTable:
         """Build from one symmetric n by n matrix of truth values per feature; diagonals are ignored."""
         if not squares:

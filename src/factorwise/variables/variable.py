@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.arguments import check_types
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
 from factorwise.types import Bools, Int32s, Int64s
 from factorwise.validation import as_numbers, check_count
@@ -19,7 +18,6 @@ from factorwise.variables.domain import Codes, Domain
 HIDDEN = -1
 
 
-@check_types
 @dataclass(frozen=True, eq=False)
 class Column:
     """A named block of variables that share a domain.
@@ -52,14 +50,12 @@ class Column:
         object.__setattr__(self, "codes", codes)
 
     @classmethod
-    @check_types
     def hidden(cls, name: str, domain: Domain, rows: int) -> Column:
         """Return a column in which nothing is observed."""
         check_count("rows", rows, 0)
         return cls(name, domain, np.full(rows, HIDDEN, dtype=np.int32))
 
     @classmethod
-    @check_types
     def of(cls, name: str, domain: Domain, labels: Any, observed: ArrayLike | None = None) -> Column:
         """Return a column with the given labels; rows that ``observed`` marks false are hidden.
 
@@ -95,7 +91,6 @@ class Variables:
     (3, ('tag', 2))
     """
 
-    @check_types
     def __init__(self, columns: Iterable[Column]) -> None:
         self.columns = tuple(columns)
         names = [column.name for column in self.columns]

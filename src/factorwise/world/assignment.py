@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorwise.arguments import check_types
 from factorwise.errors import DiffError, InvalidArgumentError, ShapeError
 from factorwise.kernels.assignments.arrays import Labels, apply_label
 from factorwise.kernels.assignments.choices import offer_random
@@ -69,7 +68,6 @@ class Assignment:
 
     __hash__ = None  # type: ignore[assignment]  # it changes; hash canonical() instead
 
-    @check_types
     def __init__(self, variables: Variables, values: ArrayLike) -> None:
         self.variables = variables
         codes = as_array("values", values)
@@ -97,13 +95,11 @@ class Assignment:
         return int(self.variables.cardinality.max())
 
     @classmethod
-    @check_types
     def initial(cls, variables: Variables) -> Assignment:
         """Return the world with every hidden variable at its first label."""
         return cls(variables, np.maximum(variables.codes, 0))
 
     @classmethod
-    @check_types
     def uniform(cls, variables: Variables, seed: int) -> Assignment:
         """Return a world with every hidden variable at a uniformly random label."""
         chance = np.random.default_rng(Stream(seed).bits()).random(len(variables))
@@ -111,7 +107,6 @@ class Assignment:
         return cls(variables, np.where(variables.observed, variables.codes, drawn))
 
     @classmethod
-    @check_types
     def from_labels(
         cls, variables: Variables, labels: Mapping[str, Any], unknown: Literal["error", "other"] = "error"
     ) -> Assignment:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.arguments import check_types
 from factorwise.errors import EmptyWorldError, InvalidArgumentError
 from factorwise.kernels.structures.arrays import is_below
 from factorwise.kernels.structures.hierarchies import (
@@ -43,7 +42,6 @@ class Hierarchy(TargetWorld):
     arrays: Nested
     change = staticmethod(apply_regraft)
 
-    @check_types
     def __init__(self, entities: Sequence[Any]) -> None:
         parents: dict[int, int] = {}
         inner = [0]

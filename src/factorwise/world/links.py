@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.errors import InvalidArgumentError
+from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.kernels.clusterings.links import link_rows
 from factorwise.types import Int32s, Int64s, Ints
-from factorwise.validation import as_ints, as_whole, check_range, check_starts
+from factorwise.validation import as_ints, as_numbers, as_whole, check_range, check_starts
 from factorwise.variables.sparse_rows import take_rows
 from factorwise.world.pairs import pairs_among
 
@@ -64,7 +64,10 @@ class LinkGraph:
     @classmethod
     def from_rows(cls, n_items: int, pairs: ArrayLike) -> LinkGraph:
         """Build from an array with one row per pair of different items."""
-        listed = np.asarray(pairs, np.int64).reshape(-1, 2)
+        listed = as_numbers("pairs", pairs, np.int64)
+        if listed.size and (listed.ndim != 2 or listed.shape[1] != 2):
+            raise ShapeError(f"pairs must be rows of two items, but have shape {listed.shape}.")
+        listed = listed.reshape(-1, 2)
         return cls.from_pairs(n_items, listed[:, 0], listed[:, 1])
 
     @property

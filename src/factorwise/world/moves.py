@@ -8,6 +8,8 @@ from factorwise.errors import DiffError
 from factorwise.world.diff import NEW, Retype, Transfer
 from factorwise.world.partition import Partition
 
+__all__ = ["merge", "relocate", "retype", "split"]
+
 
 def relocate(world: Partition, item: int, target: int, *, new_type: int = 0) -> Transfer:
     """Return the diff that moves one item to cluster ``target``; with ``target=NEW`` to a new cluster."""

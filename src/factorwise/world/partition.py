@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.arguments import check_types
 from factorwise.errors import ClusterIdError, DiffError, EmptyWorldError, InvalidArgumentError, ShapeError
 from factorwise.kernels.clusterings.arrays import (
     LIVE,
@@ -30,7 +29,7 @@ from factorwise.kernels.compile.binding import Frame
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.frames import make_frame
 from factorwise.types import Int32s, Int64s, UInt64s
-from factorwise.validation import as_array, as_numbers, check_count
+from factorwise.validation import as_array, as_numbers, check_count, shown
 from factorwise.views import MOST_ROWS, html_table, listed
 from factorwise.world.diff import PartitionDiff, Retype, Transfer
 
@@ -58,41 +57,39 @@ class Partition:
     arrays: Clustering
     n_types: int
 
-    @check_types
     def __init__(self, labels: Int32s, types: Int32s | None = None, n_types: int = 1) -> None:
-        """Build from checked dense labels; users call `from_labels`, `from_keys` or `singletons`."""
-        clusters = int(labels.max()) + 1
+        """Build from an array of dense labels; `from_labels`, `from_keys` and `singletons` accept more."""
+        if not isinstance(labels, np.ndarray) or labels.ndim != 1 or labels.dtype.kind not in "iu":
+            raise ClusterIdError(
+                f"Partition takes an array of cluster ids, but {shown(labels)} was given: build it with"
+                " Partition.from_labels or Partition.from_keys."
+            )
+        if len(labels) == 0:
+            raise EmptyWorldError("a partition needs at least one item, but the labels are empty.")
+        least, clusters = int(labels.min()), int(labels.max()) + 1
+        present = np.bincount(labels) if least >= 0 and clusters <= len(labels) else np.zeros(1)
+        if (present == 0).any():
+            gaps = np.setdiff1d(np.arange(min(clusters, len(labels))), labels)
+            wrong = f"id {least} is negative" if least < 0 else f"id {int(gaps[0])} is missing"
+            raise ClusterIdError(
+                f"cluster ids must run from 0 to k - 1 without gaps, but {wrong}: use"
+                " Partition.from_keys(labels), which renumbers them."
+            )
         self.n_types = n_types
-        self.arrays = make_clustering(
-            labels, np.zeros(clusters, np.int32) if types is None else types, n_types
-        )
+        self.arrays = make_clustering(labels, self._checked_types(types, clusters, n_types), n_types)
 
     @classmethod
-    @check_types
     def from_labels(cls, labels: ArrayLike, *, types: ArrayLike | None = None, n_types: int = 1) -> Partition:
         """Build from cluster numbers 0 to k - 1 without gaps; ``types[c]`` is the type of cluster c."""
         array = as_array("labels", labels)
         if array.ndim != 1:
             raise ShapeError(f"labels must be one-dimensional, but the array has shape {array.shape}.")
-        if len(array) == 0:
-            raise EmptyWorldError("a partition needs at least one item, but the labels are empty.")
-        if array.dtype.kind not in "iu":
+        if array.dtype.kind not in "iu" and len(array):
             raise ClusterIdError(
                 f"cluster ids must be integers, but the labels have dtype {array.dtype}: build from any"
                 " keys with Partition.from_keys(labels)."
             )
-        present = np.bincount(array) if array.min() >= 0 and array.max() < len(array) else np.zeros(1)
-        if (present == 0).any():
-            wrong = (
-                f"id {int(array.min())} is negative"
-                if array.min() < 0
-                else f"id {int(np.setdiff1d(np.arange(min(array.max(), len(array))), array)[0])} is missing"
-            )
-            raise ClusterIdError(
-                f"cluster ids must run from 0 to k - 1 without gaps, but {wrong}: use"
-                " Partition.from_keys(labels), which renumbers them."
-            )
-        return cls(array.astype(np.int32), cls._checked_types(types, int(array.max()) + 1, n_types), n_types)
+        return cls(array.astype(np.int64), types, n_types)  # type: ignore[arg-type]  # types are checked there
 
     @classmethod
     def from_keys(cls, keys: ArrayLike) -> Partition:
@@ -105,7 +102,6 @@ class Partition:
         return cls(np.unique(array, return_inverse=True)[1].astype(np.int32))
 
     @classmethod
-    @check_types
     def from_clusters(cls, clusters: Iterable[Sequence[int]], **options: int) -> Partition:
         """Build from lists of items, which together must hold 0 to n - 1, each once."""
         listed = [list(cluster) for cluster in clusters]
@@ -120,7 +116,6 @@ class Partition:
         return cls.from_labels(labels, **options)
 
     @classmethod
-    @check_types
     def singletons(cls, n: int, *, n_types: int = 1) -> Partition:
         """Put every item in a cluster of its own, of type 0."""
         check_count("the number of items", n, 0)

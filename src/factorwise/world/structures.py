@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.arguments import check_types
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.structures import moves
@@ -44,7 +43,6 @@ class Matching(TargetWorld):
     arrays: Matched
     change = staticmethod(apply_match)
 
-    @check_types
     def __init__(
         self,
         n_left: int,
@@ -112,7 +110,6 @@ class Permutation(TargetWorld):
     change = staticmethod(apply_exchange)
     exchanges = True
 
-    @check_types
     def __init__(self, order: ArrayLike) -> None:
         items = whole_numbers("order", order)
         if not len(items) or not np.array_equal(np.sort(items), np.arange(len(items))):
@@ -151,7 +148,6 @@ class Tree(TargetWorld):
     arrays: Rooted
     change = staticmethod(apply_parent)
 
-    @check_types
     def __init__(self, parents: Iterable[int | None]) -> None:
         parents_or_root = [-1 if parent is None else parent for parent in parents]
         target = whole_numbers("parents", parents_or_root)

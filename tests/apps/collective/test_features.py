@@ -57,7 +57,7 @@ def test_tables_are_joined_by_place_and_time():
 
 def test_tables_of_other_places_or_times_are_not_joined():
     with pytest.raises(InvalidArgumentError, match="different places, such as 'c'"):
-        staying("ab").join(staying("abc"))
+        staying(["a", "b"]).join(staying(["a", "b", "c"]))
     with pytest.raises(InvalidArgumentError, match="no time in common"):
         TransitionFeatures.read(pairs(time="1")).join(TransitionFeatures.read(pairs(time="2")))
 

@@ -18,7 +18,7 @@ from factorwise.apps.collective import (
     Transitions,
     hard_em,
 )
-from factorwise.apps.collective.learning import fewest_moves
+from factorwise.apps.collective.learning import SMOOTHING, fewest_moves
 from factorwise.apps.collective.structure import Structure
 from factorwise.errors import CountsError, InvalidArgumentError
 
@@ -227,6 +227,19 @@ def test_learning_starts_from_the_weights_of_fewest_moves_unless_told_otherwise(
     _, told = hard_em(problem, passes=1, tolerance=0.0, start=problem.uniform_parameters())
     _, own = hard_em(problem, passes=1, tolerance=0.0)
     assert own[0].objective < told[0].objective
+
+
+def test_the_first_places_are_learned_from_the_members_at_the_roots_and_weigh_in_the_objective():
+    rng = np.random.default_rng(8)
+    problem = CollectiveProblem(Counts.of(rng.poisson(50, (2, 4, 3))), features_of(rng), Noise(), l2=0.3)
+    given = parameters_of(rng)
+    flows = problem.flows(given)
+    at_first = sum(series.counts[0] for series in flows.series) + SMOOTHING
+    found = problem.refitted(flows, given)
+    np.testing.assert_allclose(np.exp(found.initial), at_first / at_first.sum())
+    fit = sum(series.population * series.objective for series in flows.series)
+    rest = problem.objective(given, flows) - fit - problem.transitions.penalty(given.weights)
+    assert rest == pytest.approx(-SMOOTHING * given.initial.sum())  # the prior of `SMOOTHING` members
 
 
 def test_learning_ends_when_the_callback_says_so_or_nothing_improves():

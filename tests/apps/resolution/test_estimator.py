@@ -10,11 +10,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import factorwise as fw
+from factorwise import EntityResolver
 from factorwise.apps import resolution
 from factorwise.apps.resolution import linking
 from factorwise.apps.resolution.blocking import joins
 from factorwise.apps.resolution.constraints import Constraints
-from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.errors import DataFileError, FactorwiseError, InvalidArgumentError
 from factorwise.inference.mcmc.shards import search as linkage_search
@@ -123,7 +123,7 @@ def test_a_resolver_can_be_cloned_and_knows_its_parameters():
 def test_an_unfitted_resolver_says_so():
     for call in (
         EntityResolver().predict,
-        EntityResolver().save,
+        lambda _: EntityResolver().save("m.fw"),
         lambda x: EntityResolver().update(x, x, "e"),
     ):
         with pytest.raises(NotFittedError, match="call fit, or load a model"):

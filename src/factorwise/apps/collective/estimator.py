@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -19,7 +18,7 @@ from factorwise.apps.collective.learning import Callback, CollectiveProblem, Par
 from factorwise.apps.collective.model_file import LearnedFlows, read_learned, write_learned
 from factorwise.apps.collective.noise import NUMBER_OF, Noise, NoiseKind
 from factorwise.apps.collective.truth import flows_like, true_flows
-from factorwise.errors import ConvergenceWarning, InvalidArgumentError, require
+from factorwise.errors import ConvergenceWarning, InvalidArgumentError, require, warn_caller
 from factorwise.io.listing import difference
 from factorwise.io.tables.reading import TableSource
 from factorwise.metrics.flows import score_flows
@@ -168,12 +167,11 @@ class CollectiveModel(BaseEstimator):  # type: ignore[misc]
         flows = self._problem(known, used).flows(Parameters(self.weights_, self.initial_))
         for series in flows.series:
             if not series.converged:
-                warnings.warn(
+                warn_caller(
                     f"the flows of sequence {series.name!r} have not converged: their objective may be"
                     f" {series.gap:.2g} above its minimum. Set a larger gap, or check features and"
                     " population.",
                     ConvergenceWarning,
-                    stacklevel=2,
                 )
         return flows
 

@@ -14,7 +14,6 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from factorwise.apps.collective.features import TransitionFeatures
-from factorwise.arguments import check_types
 from factorwise.types import Floats
 
 
@@ -27,7 +26,6 @@ class Transitions:
         L2 penalty: the objective contains ``l2 / 2`` times the squared norm of the weights.
     """
 
-    @check_types
     def __init__(self, features: TransitionFeatures, l2: float) -> None:
         self.features = features
         self.l2 = l2

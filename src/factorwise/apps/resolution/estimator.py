@@ -53,7 +53,6 @@ from factorwise.apps.resolution.training.link_learning import LinkTraining
 from factorwise.apps.resolution.unlabelled.learning import Hints
 from factorwise.apps.resolution.unlabelled.sources import infer_source, limits_of, number_sources
 from factorwise.apps.resolution.updating import below, place
-from factorwise.arguments import check_types
 from factorwise.distributed.executors import Executor
 from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, ShapeError
@@ -147,7 +146,6 @@ class EntityResolver(ParameterEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @check_types
     def fit(
         self,
         records: Records,
@@ -299,7 +297,6 @@ class EntityResolver(ParameterEstimator):
         known = truth >= 0
         return b_cubed(truth[known], self.resolve(table).labels[known]).f1
 
-    @check_types
     def resolve(
         self,
         records: Records,
@@ -413,7 +410,6 @@ class EntityResolver(ParameterEstimator):
         drawn = draw_posterior(resolved.linked.walk, self.knowledge_.merges, seed=self._seed())
         return replace(resolved, posterior=drawn)
 
-    @check_types
     def explain(self, records: Records, *, id: str | None = None) -> Explainer:  # noqa: A002
         """Return what says why two records, or a record and an entity, belong together or not.
 
@@ -426,7 +422,6 @@ class EntityResolver(ParameterEstimator):
         check_columns(table, self.knowledge_.fields, hidden)
         return Explainer(table, self.knowledge_, templates=self.templates, team=Team(1))
 
-    @check_types
     def update(
         self,
         new: Records,

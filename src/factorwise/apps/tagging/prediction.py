@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -17,7 +16,7 @@ from factorwise.apps.tagging.features.encoders import Encoder, as_sentences, spl
 from factorwise.apps.tagging.labels import LabelEncoder
 from factorwise.apps.tagging.supervision import sentence_weights
 from factorwise.apps.tagging.tagger import ChainTagger
-from factorwise.errors import ImpossibleError, InvalidArgumentError, require
+from factorwise.errors import ImpossibleError, InvalidArgumentError, require, warn_caller
 from factorwise.kernels.compile.threads import Team, thread_count
 from factorwise.metrics.sequence import SpanCounter
 from factorwise.types import Bools, Ints
@@ -61,11 +60,10 @@ class UnseenLabelWarning(UserWarning):
 def warn_of_unseen(labels: Sequence[Any], consequence: str) -> None:
     """Warn of labels that training did not have, and say what follows for the score."""
     if labels:
-        warnings.warn(
+        warn_caller(
             f"the label {labels[0]!r} was not seen at training and {consequence}: correct it, or train with"
             " sentences that have it.",
             UnseenLabelWarning,
-            stacklevel=4,
         )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.errors import ConvergenceWarning, InvalidArgumentError, ShapeError, require
+from factorwise.errors import ConvergenceWarning, InvalidArgumentError, ShapeError, require, warn_caller
 from factorwise.inference.cross_entropy.base import (
     ClosedFormFamily,
     Family,
@@ -131,12 +130,11 @@ def _warn_of_a_slope(optimum: Any) -> None:
     slope = float(np.abs(optimum.jac).max(initial=0.0))
     if slope <= SLOPE * max(1.0, abs(float(optimum.fun))):
         return
-    warnings.warn(
+    warn_caller(
         f"L-BFGS ended after {optimum.nit} steps with a gradient of {slope:.2g} ({optimum.message}):"
         " allow more steps or use a larger ridge, and compare log_prob_gradient with differences of"
         " log_prob.",
         ConvergenceWarning,
-        stacklevel=3,
     )
 
 

@@ -15,7 +15,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.evaluators.base import FactorSampler
 from factorwise.inference.mcmc.evaluators.exact import EXACT, Exact
@@ -45,7 +44,6 @@ LARGE = 1 << 23  # bytes of a model above which random visits wait for memory
 _STAY = Step(None, 0.0, 0.0, False)
 
 
-@check_types
 @dataclass(frozen=True, slots=True)
 class Gibbs:
     """Resample one hidden variable at a time.
@@ -119,7 +117,6 @@ class BlockGibbs:
         The largest number of settings that a block may have.
     """
 
-    @check_types
     def __init__(
         self, model: Model, blocks: Sequence[Sequence[int]], scan: Scan = "random", limit: int = MAX_SETTINGS
     ) -> None:

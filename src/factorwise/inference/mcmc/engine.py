@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal, Protocol
 
-from factorwise.errors import InvalidArgumentError, NoCompiledFormError, TemplateError, require
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError, TemplateError, require, warn_caller
 from factorwise.inference.mcmc.kernel import TransitionKernel
 from factorwise.inference.mcmc.walk import Walk, check_start
 from factorwise.model.model import Model
@@ -112,7 +111,8 @@ def make_engine(kernel: Any, world: Any, engine: EngineName = "auto", like: Engi
         except (NoCompiledFormError, TemplateError) as fault:
             if engine == "compiled":
                 raise
-            warnings.warn(
-                f"walking in plain Python, which is slow: {fault}", PlainEngineWarning, stacklevel=4
+            warn_caller(
+                f"walking in plain Python, which is slow: {fault}",
+                PlainEngineWarning,
             )
     return PlainEngine(kernel, world, kernel.model)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError
 from factorwise.inference.mcmc.acceptances import (
     METROPOLIS,
@@ -45,7 +44,6 @@ def log_acceptance(
     return first + min(0.0, tempered(correction, temperature))
 
 
-@check_types
 @dataclass(frozen=True, slots=True)
 class Metropolis:
     """Metropolis-Hastings: samples ``exp(score / temperature)`` if the evaluator is exact.

@@ -18,6 +18,7 @@ from factorwise.inference.mcmc.branches import Branches, Tap, every_path
 from factorwise.inference.mcmc.kernel import Proposal
 from factorwise.kernels.compile.binding import Interpreted
 from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.walks.guards import check_faults
 from factorwise.world.kinds import check_kind
 
 
@@ -82,7 +83,9 @@ class ProgramProposer:
 
         def draw() -> Proposal:
             step["changes"], step["world"], step["ratio"], step["log_ratio"] = 1, 0, 1.0, 0.0
-            if math.isnan(drawn(0)):
+            stays = math.isnan(drawn(0))
+            check_faults(int(step["overflow"][0]))
+            if stays:
                 return Proposal(None, 0.0, 0.0)
             ratio, log_ratio = float(step["ratio"][0]), float(step["log_ratio"][0])
             log_ratio += math.log(ratio) if ratio > 0.0 else -math.inf

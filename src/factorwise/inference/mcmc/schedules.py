@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from factorwise.arguments import check_types
 from factorwise.errors import require
 from factorwise.validation import check_number
 
@@ -18,7 +17,6 @@ class Schedule(Protocol):
         ...
 
 
-@check_types
 @dataclass(frozen=True, slots=True)
 class Constant:
     """The same temperature throughout."""
@@ -45,7 +43,6 @@ class _Falling:
         require(self.start >= self.end, "start and end", (self.start, self.end), "start >= end > 0")
 
 
-@check_types
 @dataclass(frozen=True, slots=True)
 class Geometric(_Falling):
     """Falls from ``start`` to ``end`` by the same factor in equal stretches."""
@@ -55,7 +52,6 @@ class Geometric(_Falling):
         return float(self.start * (self.end / self.start) ** done)
 
 
-@check_types
 @dataclass(frozen=True, slots=True)
 class Linear(_Falling):
     """Falls from ``start`` to ``end`` by the same difference in equal stretches."""

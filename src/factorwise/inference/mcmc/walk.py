@@ -16,6 +16,7 @@ from factorwise.inference.mcmc.branches import Tap
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.frames import Parts
+from factorwise.kernels.walks.guards import check_faults
 from factorwise.kernels.walks.loops import ACCEPTED
 from factorwise.model.model import Model
 from factorwise.model.programs import model_programs
@@ -169,6 +170,7 @@ class Walk:
             raise TemplateError(
                 "touched of a DynamicTemplate returned more keys than max_touched: raise max_touched."
             )
+        check_faults(overflow)
         if overflow:
             raise InvalidArgumentError(
                 "a template's gradient did not fit its list: declare how many entries the gradient of"

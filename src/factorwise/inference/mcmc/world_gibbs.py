@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from factorwise.arguments import check_types
 from factorwise.inference.mcmc.kernel import Step
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.inference.mcmc.proposals.assignment_proposals import pick
 from factorwise.kernels.compile.binding import Interpreted
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.acceptances import choose_by_score
+from factorwise.kernels.walks.guards import check_faults
 from factorwise.kernels.walks.library import tempered
 from factorwise.model.model import Model
 from factorwise.rng import Stream
 
 
-@check_types
 @dataclass(frozen=True)
 class WorldGibbs:
     """Draw a random item, then its target among those that the world offers it (``world.choices()``)."""
@@ -36,7 +35,9 @@ class WorldGibbs:
     def step(self, stream: Stream, world: Any, temperature: float = 1.0) -> Step:
         """Decide one step; draws the item, then the number that picks its target."""
         frame = world.frame(np.zeros(2, np.uint64))
-        if np.isnan(Interpreted(world.choices(), frame, stream).entry("support")(0)):
+        stays = np.isnan(Interpreted(world.choices(), frame, stream).entry("support")(0))
+        check_faults(int(frame.step["overflow"][0]))
+        if stays:
             return Step(None, 0.0, 0.0, False)
         source, targets = int(frame.step["source"][0]), frame.choice.targets[: frame.step["choices"][0]]
         diffs: list[Any] = []
@@ -51,7 +52,6 @@ class WorldGibbs:
         return Step(diffs[chosen], float(gains[chosen]), 0.0, bool(moved[chosen]))
 
 
-@check_types
 @dataclass(frozen=True)
 class PartitionGibbs(WorldGibbs):
     """Draw a random item, then its cluster among all clusters and a new one of each type."""

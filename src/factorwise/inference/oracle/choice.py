@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 
-from factorwise.arguments import check_types
 from factorwise.errors import ImpossibleError, StructureError, require
 from factorwise.inference.base import Best, Marginals
 from factorwise.inference.exact.elimination import GIBIBYTE
@@ -42,7 +41,6 @@ PART_ENTRIES = 1 << 16
 BOUND_ENTRIES = 1 << 18
 
 
-@check_types
 def infer(
     graph: FactorGraph,
     *,

@@ -125,6 +125,16 @@ def read_model(path: str | os.PathLike[str], kind: str | None = None) -> ModelFi
         raise refusal.at(path) from refusal.__cause__
 
 
+def may_become_model(path: Path) -> bool:
+    """Whether a model file may take the place of what is there: nothing, an empty file, or a model file."""
+    try:
+        with _opened(path) as stream:
+            head = stream.read(30 + len(MANIFEST))  # the manifest comes first, its name after 30 bytes
+    except _RefusalError:
+        return not path.exists()
+    return not head or (head.startswith(_SIGNATURE) and head.endswith(MANIFEST.encode()))
+
+
 def _read(stream: BinaryIO, kind: str | None, length: int) -> ModelFile:
     if not _SIGNATURE.startswith(stream.read(len(_SIGNATURE))):
         raise _RefusalError("not a factorwise model file, but something else", _GIVE_A_MODEL)

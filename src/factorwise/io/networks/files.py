@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
 
-from factorwise.arguments import check_types
 from factorwise.errors import DataFileError, FactorwiseError, InvalidArgumentError
 from factorwise.io.file_kinds import refuse_other_kind
 from factorwise.io.networks.bif import parse_bif
@@ -26,7 +25,6 @@ MOST_BYTES = 1 << 30  # of an unpacked file
 _PARSERS: dict[str, Callable[[str], Network]] = {"uai": parse_uai, "bif": parse_bif, "fg": parse_fg}
 
 
-@check_types
 def read_network(path: str | os.PathLike[str], *, syntax: str | None = None) -> Network:
     """Read a network from a file, which may be packed with gzip.
 
@@ -36,7 +34,6 @@ def read_network(path: str | os.PathLike[str], *, syntax: str | None = None) -> 
     return parse_network(Path(path).read_bytes(), name=os.fspath(path), syntax=syntax)
 
 
-@check_types
 def parse_network(content: bytes, *, name: str = "input", syntax: str | None = None) -> Network:
     """Read a network from the bytes of a file.
 
@@ -53,7 +50,6 @@ def parse_network(content: bytes, *, name: str = "input", syntax: str | None = N
         return parse_xmlbif(plain) if form == "xmlbif" else _PARSERS[form](_text(plain, "a network"))
 
 
-@check_types
 def read_evidence(path: str | os.PathLike[str], network: Network) -> dict[int, int]:
     """Read the label number of each observed variable from an evidence file of the UAI competitions."""
     content = Path(path).read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import DataFileError, InvalidArgumentError, UnknownLabelError
+from factorwise.errors import DataFileError, InvalidArgumentError
 from factorwise.io.listing import some
 from factorwise.model.grounding import FactorGraph
 from factorwise.views import MOST_ROWS, html_table, listed
@@ -58,14 +59,16 @@ class Network:
         codes = {}
         for name, label in evidence.items():
             if name not in number_of:
-                raise UnknownLabelError(name, "variables", self.names)
+                raise InvalidArgumentError(f"there is no variable {name!r}: {_known(name, self.names)}")
             known = self.labels[number_of[name]]
             if str(label) in known:
                 codes[number_of[name]] = known.index(str(label))
             elif isinstance(label, int | np.integer) and 0 <= label < len(known):
                 codes[number_of[name]] = int(label)
             else:
-                raise UnknownLabelError(label, name, known)
+                raise InvalidArgumentError(
+                    f"variable {name!r} has no label {label!r}: {_known(label, known)}"
+                )
         return codes
 
     def given(self, evidence: Mapping[int, int]) -> Network:
@@ -153,6 +156,12 @@ def check_distribution(name: str, rows: NDArray[np.float64]) -> None:
             f"a row of probabilities of {name!r} sums to {totals[far].flat[0]:.6g}: correct it so that"
             " it sums to 1."
         )
+
+
+def _known(name: object, known: Sequence[str]) -> str:
+    """Say what there is instead of a name that there is not."""
+    close = difflib.get_close_matches(str(name), known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"it has {some(known)}."
 
 
 def check_size(count: int, sizes: Sequence[int], owner: str) -> None:

@@ -14,7 +14,6 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.arguments import check_types
 from factorwise.errors import DataFileError
 from factorwise.inference.base import Best, Marginals
 from factorwise.io.atomic import atomic_text
@@ -107,7 +106,6 @@ def _holds_samples(words: Sequence[str]) -> bool:
     return position == len(words) and int(words[0]) > 0
 
 
-@check_types
 def format_uai(network: Network) -> str:
     """Return a network as the text of a ``.uai`` file; reading it returns the same potentials."""
     graph = network.graph
@@ -133,7 +131,6 @@ def format_uai(network: Network) -> str:
     return "\n".join(lines) + "\n"
 
 
-@check_types
 def format_evidence(evidence: Mapping[int, int]) -> str:
     """Return the text of an evidence file."""
     return (
@@ -176,14 +173,12 @@ def parse_marginals(text: str) -> list[NDArray[np.float64]]:
     return read
 
 
-@check_types
 def write_uai(path: str | os.PathLike[str], network: Network) -> None:
     """Write a network in UAI format, completely or not at all."""
     with atomic_text(path) as stream:
         stream.write(format_uai(network))
 
 
-@check_types
 def write_evidence(path: str | os.PathLike[str], evidence: Mapping[int, int]) -> None:
     """Write an evidence file, completely or not at all."""
     with atomic_text(path) as stream:

@@ -32,6 +32,7 @@ from factorwise.kernels.compile.programs import (
     check_arguments,
     laid_out,
 )
+from factorwise.kernels.walks.guards import guarded_program
 from factorwise.kernels.walks.layouts import STEP, Choice, Gradient, Record, WalkRecords
 
 #: Fields of the arguments that are the same in every walk.
@@ -101,7 +102,7 @@ class Bound:
         """Bind a program to the arrays of a walk; ``part`` is what it sees unless it says so itself."""
         self.whole, self.part = getattr(program, "frame", frame), program.part or part
         frame = self.whole._replace(world=narrow(self.whole.world, self.part))
-        self.program = program
+        self.program = program = guarded_program(program, frame.world, len(frame.choice.place))
         self.frame = frame
         self.inner: list[Bound] = []
         self._open: dict[str, Pointers | Later] = {}
@@ -160,7 +161,7 @@ class Interpreted:
         """Bind a program to the arrays of a walk; ``part`` is what it sees unless it says so itself."""
         whole, part = getattr(program, "frame", frame), program.part or part
         frame = whole._replace(world=narrow(whole.world, part))
-        self.program = program
+        self.program = program = guarded_program(program, frame.world, len(frame.choice.place))
         mine: dict[str, Any] = {}
         for name, value in program.arrays.items():
             if isinstance(value, Pointers):

@@ -46,6 +46,7 @@ STAY = math.nan
 #:     How many factors the templates have looked at so far.
 #: overflow
 #:     1 once a gradient did not fit its list, 2 once a function claimed more factors than there is room for.
+#:     From 16 on what a user's own function did wrong, see `factorwise.kernels.walks.guards`.
 #: broken
 #:     Change of the number of hard constraints that the world breaks. Templates that forbid add to it and
 #:     leave the infinity out of their gain, so that a move of several changes may pass through forbidden

@@ -13,13 +13,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.arguments import check_types
 from factorwise.errors import ShapeError
 from factorwise.types import Bools, Float64s, Floats
 from factorwise.validation import check_number
 
 
-@check_types
 @dataclass(frozen=True, slots=True)
 class Prior:
     """The penalty ``l1 * sum(abs(w)) + l2 * sum(w ** 2)``; without a half, as CRFsuite's c1 and c2.

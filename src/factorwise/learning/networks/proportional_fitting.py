@@ -11,7 +11,6 @@ makes the marginals of that clique right and those of the others slightly wrong,
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -19,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from factorwise.errors import ConvergenceWarning, CountsError, StructureError
+from factorwise.errors import ConvergenceWarning, CountsError, StructureError, warn_caller
 from factorwise.inference.exact.elimination import GIBIBYTE, EliminationOrder, elimination_order
 from factorwise.inference.exact.junction_tree import JunctionTree
 from factorwise.learning.networks.counts import CliqueCounts
@@ -91,13 +90,12 @@ def fit_proportional(
             residual = walk.calibrate()
             threshold /= 2
     if residual > tolerance:
-        warnings.warn(
+        warn_caller(
             f"proportional fitting stopped after {sweeps} sweeps with clique marginals off by"
             f" {residual:.3g}, more than tolerance={tolerance}. Raise max_sweeps or tolerance; if"
             " counts are zero, add a little to each, because a fit on the boundary converges slowly;"
             " if the tables were not counted on the same records, no distribution may fit them all.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     potentials = walk.log_potentials()
     return NetworkFit(

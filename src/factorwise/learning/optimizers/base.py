@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
 
-from factorwise.arguments import check_types
 from factorwise.errors import FactorwiseError, ShapeError, WeightError, require
 from factorwise.types import Bools, Float64s
 
@@ -49,7 +48,6 @@ class Penalty(Protocol):
         ...
 
 
-@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerConfig:
     """When to stop and how much to remember; names and defaults are those of CRFsuite and liblbfgs.

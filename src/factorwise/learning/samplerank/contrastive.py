@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.arguments import check_types
 from factorwise.errors import require
 from factorwise.inference.mcmc.acceptances import BETTER
 from factorwise.inference.mcmc.engine import EngineName
@@ -36,7 +35,6 @@ from factorwise.types import Float64s
 from factorwise.validation import check_count, check_number
 
 
-@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContrastiveDivergence(WalkLearner):
     """Learner that pulls the model from the worlds to which its chain drifts towards the truth.

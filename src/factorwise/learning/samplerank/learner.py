@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from tqdm import tqdm
 
-from factorwise.arguments import check_types
 from factorwise.inference.mcmc.engine import EngineName
 from factorwise.inference.mcmc.run import PROGRESS_AFTER
 from factorwise.kernels.walks.loops import MISRANKED, STEPS, UPDATES
@@ -205,7 +204,6 @@ class WalkLearner(ABC):
         return Learned(mean if self.average else last, last, mean, radius, history, interrupted)
 
 
-@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRank(WalkLearner):
     """Learner that corrects every wrong ranking on its walk.

@@ -12,7 +12,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from factorwise.arguments import check_types
 from factorwise.inference.mcmc.acceptances import METROPOLIS
 from factorwise.inference.mcmc.engine import EngineName
 from factorwise.inference.mcmc.schedules import Geometric, Schedule
@@ -32,7 +31,6 @@ from factorwise.validation import check_count, check_number
 LOOKS = 50  # temperatures of one annealing
 
 
-@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuredPerceptron(WalkLearner):
     """Learner that compares the truth with the world in which annealing ends.

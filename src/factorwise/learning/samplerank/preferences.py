@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.arguments import check_types
 from factorwise.errors import DiffError, InvalidArgumentError, ShapeError, require
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.clusterings import preferences as kernels
@@ -203,7 +202,6 @@ class TruthPreference(ProgramPreference):
 
     worlds = (Partition,)
 
-    @check_types
     def __init__(
         self, truth: Partition | Sequence[object] | NDArray[Any], metric: MetricName = "pairwise"
     ) -> None:
@@ -245,7 +243,6 @@ class AccuracyPreference(ProgramPreference):
 
     worlds = (Assignment,)
 
-    @check_types
     def __init__(self, truth: Assignment | Sequence[int] | NDArray[np.integer[Any]]) -> None:
         array = as_array("truth", truth.values if isinstance(truth, Assignment) else truth)
         if array.ndim != 1:

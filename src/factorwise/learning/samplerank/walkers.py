@@ -7,14 +7,12 @@ arrays, which all walkers share.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from factorwise.arguments import check_types
-from factorwise.errors import InvalidArgumentError, NoCompiledFormError, TemplateError, require
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError, TemplateError, require, warn_caller
 from factorwise.inference.mcmc.acceptances import (
     ACCEPTANCES,
     BARKER,
@@ -45,7 +43,6 @@ from factorwise.world.kinds import check_kind
 Accept = str | Acceptance | Callable[..., Any]
 
 
-@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingWorld:
     """One world to learn from: a document, a topic, a pair of ontologies.
@@ -190,8 +187,9 @@ def make_walkers(
             except (NoCompiledFormError, TemplateError) as fault:
                 if engine == "compiled" or training.tuning is not None:
                     raise
-                warnings.warn(
-                    f"learning in plain Python, which is slow: {fault}", PlainEngineWarning, stacklevel=3
+                warn_caller(
+                    f"learning in plain Python, which is slow: {fault}",
+                    PlainEngineWarning,
                 )
                 engine = "plain"  # one warning is enough
         try:

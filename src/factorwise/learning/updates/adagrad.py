@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from factorwise.arguments import check_types
 from factorwise.kernels.walks.rules import update_adagrad
 from factorwise.learning.updates.base import UpdateRule
 from factorwise.validation import check_number
 
 
-@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaGrad(UpdateRule):
     r"""Add ``rate`` times the gradient, each entry divided by the root of the sum of its squares so far.

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from factorwise.arguments import check_types
 from factorwise.kernels.walks.rules import update_arow
 from factorwise.learning.updates.base import UpdateRule
 from factorwise.validation import check_number
 
 
-@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arow(UpdateRule):
     r"""Update whenever the better world leads by less than one, without requiring that it then does.

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
-from factorwise.arguments import check_types
 from factorwise.errors import require
 from factorwise.kernels.walks.rules import update_confidence_weighted
 from factorwise.learning.updates.base import UpdateRule
 from factorwise.validation import check_number
 
 
-@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceWeighted(UpdateRule):
     r"""Keep a Gaussian over the weights that ranks the two worlds correctly with probability ``confidence``.

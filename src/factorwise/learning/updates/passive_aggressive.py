@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from factorwise.arguments import check_types
 from factorwise.errors import require
 from factorwise.kernels.walks.rules import update_passive_aggressive
 from factorwise.learning.updates.base import UpdateRule
 from factorwise.validation import check_number
 
 
-@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassiveAggressive(UpdateRule):
     r"""Update whenever the better world leads by less than the margin.

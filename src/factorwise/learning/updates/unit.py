@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from factorwise.arguments import check_types
 from factorwise.kernels.walks.rules import update_unit
 from factorwise.learning.updates.base import UpdateRule
 from factorwise.validation import check_number
@@ -16,7 +15,6 @@ from factorwise.validation import check_number
 TIE = float(np.finfo(np.float64).tiny)
 
 
-@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit(UpdateRule):
     """Add ``rate / (1 + decay * updates so far)`` times the gradient whenever the better world does not lead.

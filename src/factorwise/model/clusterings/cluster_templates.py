@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from factorwise.arguments import check_types
 from factorwise.kernels.clusterings.code.functions import ClusterTerm
 from factorwise.kernels.compile.composition import source_of
 from factorwise.model.clusterings.partition_templates import Items, PartitionTemplate, parts_of
@@ -64,7 +63,6 @@ class ClusterTemplate(WholeClusterTemplate):
         numbers or truth values that must not depend on the order of the members.
     """
 
-    @check_types
     def __init__(
         self,
         name: str,
@@ -117,7 +115,6 @@ class ClusterTemplate(WholeClusterTemplate):
 class ClusterSize(ClusterTemplate):
     """The number of clusters and the number of clusters with one member: a prior on granularity."""
 
-    @check_types
     def __init__(self, name: str = "cluster size") -> None:
         super().__init__(name, None, _count_and_singleton, ["clusters", "singletons"])
 

@@ -19,7 +19,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError
 from factorwise.kernels.clusterings import counted
 from factorwise.kernels.clusterings.code.functions import PairTerm
@@ -46,7 +45,6 @@ _WORDS = {"equal": "equal", "conflict": "in conflict"}
 _LARGEST = 2**31 - 1
 
 
-@check_types
 @dataclass(frozen=True, slots=True)
 class Key:
     """A property of which an item has one or several values, and in which two items agree or not.
@@ -98,7 +96,6 @@ class CountedTemplate(PairTemplate):
 
     asks_for_groups = True
 
-    @check_types
     def __init__(
         self, name: str, fields: Fields, keys: Sequence[Key], *, constant: bool = True, repels: bool = False
     ) -> None:

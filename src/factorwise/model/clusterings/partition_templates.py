@@ -15,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.kernels.clusterings import links
 from factorwise.kernels.clusterings.code.functions import PairTerm, VectorTerm
@@ -58,7 +57,6 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
     # lists.
     examined = ""
 
-    @check_types
     def __init__(self, name: str, statistics: Sequence[str]) -> None:
         self.name = name
         self.statistic_names = tuple(statistics)
@@ -162,7 +160,6 @@ class PairTemplate(PartitionTemplate):
     pairwise = True
     examined = "pairs"
 
-    @check_types
     def __init__(
         self,
         name: str,
@@ -279,7 +276,6 @@ class VectorPairTemplate(PairTemplate):
         weight.
     """
 
-    @check_types
     def __init__(
         self,
         name: str,
@@ -326,7 +322,6 @@ class EdgeTemplate(PartitionTemplate):
 
     pairwise = True
 
-    @check_types
     def __init__(
         self,
         name: str,

@@ -13,7 +13,6 @@ from typing import Self
 
 import numpy as np
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.clusterings.tables import AGGREGATE_CODES
 from factorwise.model.clusterings.cluster_templates import WholeClusterTemplate
@@ -41,7 +40,6 @@ class PairTableTemplate(WholeClusterTemplate):
     Implements: wick2009samplerank, Sec. 4 (factors of clusters and of pairs across clusters).
     """
 
-    @check_types
     def __init__(
         self,
         name: str,

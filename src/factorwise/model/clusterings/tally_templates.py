@@ -19,7 +19,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.kernels.clusterings.tallies import in_units, tally_functions
 from factorwise.kernels.compile.programs import Program
@@ -67,7 +66,6 @@ class TallyTemplate(WholeClusterTemplate):
 
     asks_for_groups = True
 
-    @check_types
     def __init__(
         self,
         name: str,
@@ -238,7 +236,6 @@ def is_positive(total: float, size: int) -> bool:
 class DistinctValues(TallyTemplate):
     """The number of different keys of a cluster beyond the first: first names, years, sources."""
 
-    @check_types
     def __init__(self, name: str, keys: Bags) -> None:
         super().__init__(name, keys.present(), occurs, beyond_one, ["values beyond one"])
 
@@ -250,7 +247,6 @@ class BagCosine(TallyTemplate):
         Words with counts or, from `Bags.from_weights`, with weights; they are scaled to bags of one length.
     """
 
-    @check_types
     def __init__(self, name: str, keys: Bags) -> None:
         super().__init__(name, keys.scaled(), square, sum_of_cosines, ["cosines with the cluster"])
 
@@ -261,7 +257,6 @@ class AllAgree(TallyTemplate):
     A member without a key agrees with no other member.
     """
 
-    @check_types
     def __init__(self, name: str, keys: Bags) -> None:
         if np.diff(keys.start).max() > 1:
             raise ShapeError(
@@ -274,6 +269,5 @@ class AllAgree(TallyTemplate):
 class SomeAgree(TallyTemplate):
     """Whether any two members of a cluster have a key in common."""
 
-    @check_types
     def __init__(self, name: str, keys: Bags) -> None:
         super().__init__(name, keys.present(), occurs_twice, is_positive, ["some agree"])

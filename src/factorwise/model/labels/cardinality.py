@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.model.contributions import Contributions
 from factorwise.model.labels.base import column_start, log_potentials, ranges
@@ -41,7 +40,6 @@ class Cardinality(Template[Assignment, Relabel]):
 
     layout = LabelProgram
 
-    @check_types
     def __init__(
         self,
         column: Column,

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.kernels.assignments.touched import touched_functions
 from factorwise.kernels.compile.programs import Program
@@ -38,7 +37,6 @@ class TupleTemplate(ScopedTemplate):
         Columns with one entry per factor.
     """
 
-    @check_types
     def __init__(
         self,
         name: str,
@@ -157,7 +155,6 @@ class DynamicTemplate(Template[Assignment, Relabel]):
         The largest number of factors that one variable can touch.
     """
 
-    @check_types
     def __init__(
         self,
         name: str,

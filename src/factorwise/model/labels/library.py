@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.model.labels.base import (
     ScopedTemplate,
@@ -71,7 +70,6 @@ class Bias(SharedTable):
 
     column: Column
 
-    @check_types
     def __init__(self, column: Column, *, name: str | None = None) -> None:
         self.column = column
         self.name = name or f"{column.name} bias"
@@ -94,7 +92,6 @@ class UnaryFeatures(FeatureTemplate):
         One row per row of ``column``.
     """
 
-    @check_types
     def __init__(self, column: Column, features: Features, *, name: str | None = None) -> None:
         self.column = column
         self.features = features
@@ -130,7 +127,6 @@ class Transitions(SharedTable):
 
     column: Column
 
-    @check_types
     def __init__(
         self,
         column: Column,
@@ -162,7 +158,6 @@ class SkipEdges(Transitions):
         Keep one weight only, which counts the links that join two equal labels.
     """
 
-    @check_types
     def __init__(
         self, column: Column, pairs: ArrayLike, *, same_label: bool = False, name: str | None = None
     ) -> None:
@@ -209,7 +204,6 @@ class FeatureTransitions(FeatureTemplate):
         As for `Transitions`.
     """
 
-    @check_types
     def __init__(
         self,
         column: Column,
@@ -255,7 +249,6 @@ class Tables(ScopedTemplate):
 
     size = 0
 
-    @check_types
     def __init__(
         self,
         variables: Variables,
@@ -316,7 +309,6 @@ class WeightedTables(SharedTable):
         Flat variable numbers; every scope has the same cardinalities.
     """
 
-    @check_types
     def __init__(self, variables: Variables, scopes: ArrayLike, *, name: str = "weighted tables") -> None:
         self.name = name
         self.scopes = scope_array(name, scopes)

@@ -15,7 +15,6 @@ from factorwise.apps.resolution.results.answers import Resolution
 from factorwise.apps.resolution.results.naming import entity_names
 from factorwise.apps.resolution.scored_pairs.constants import PairConstants, estimate_constants
 from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs, read_scored_pairs
-from factorwise.arguments import check_types
 from factorwise.errors import require
 from factorwise.inference.mcmc.shards.component_search import LinkWeights
 from factorwise.inference.mcmc.shards.search import LinkSearch, SearchProgress
@@ -48,7 +47,6 @@ class PairClusterer:
     After `fit`, ``constants_`` are the constants and how they were found.
     """
 
-    @check_types
     def __init__(
         self,
         *,
@@ -68,7 +66,6 @@ class PairClusterer:
         self.rounds, self.sweeps, self.seconds = rounds, sweeps, seconds
         self.random_state, self.n_jobs = random_state, n_jobs
 
-    @check_types
     def fit(
         self,
         pairs: Any,
@@ -109,7 +106,6 @@ class PairClusterer:
         self.constants_ = constants
         return self
 
-    @check_types
     def cluster(
         self,
         pairs: Any,

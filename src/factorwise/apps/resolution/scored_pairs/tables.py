@@ -255,8 +255,8 @@ def _numbers(values: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
         numbers = np.asarray(values.cast(pa.float64()).combine_chunks(), dtype=np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DataFileError(
-            f"column {name!r} has {some(values[:3].to_pylist())}, not all of them numbers: name the column"
-            " with the scores."
+            f"column {name!r} has {some(values[:3].to_pylist())}, not all of them numbers: correct the"
+            " values, or say which column has the scores (score, on the command line --score)."
         ) from error
     missing = np.flatnonzero(np.isnan(numbers))
     if len(missing):

@@ -32,7 +32,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, TemplateError, require
 from factorwise.inference.mcmc.evaluators.base import Estimate
 from factorwise.kernels.walks.library import tempered
@@ -58,7 +57,6 @@ class _Law(NamedTuple):
     backward: Float64s
 
 
-@check_types
 @dataclass(frozen=True, slots=True)
 class PoissonMinibatch:
     r"""Decide with a Poisson number of factors, so that the chain samples ``exp(score / temperature)``.

@@ -24,7 +24,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.arguments import check_types
 from factorwise.errors import require
 from factorwise.inference.mcmc.evaluators.base import Estimate
 from factorwise.inference.mcmc.evaluators.programs import Sampled, sampled_programs
@@ -67,7 +66,6 @@ class PairSampler(ABC):
         return Estimate(listed.total(multiplier), int(np.count_nonzero(multiplier)), multiplier)
 
 
-@check_types
 @dataclass(frozen=True, slots=True)
 class UniformSample(PairSampler):
     """Examine a share of the touched factors, drawn uniformly without replacement.
@@ -107,7 +105,6 @@ class UniformSample(PairSampler):
         return multipliers_of(self.estimate, certain, [pool], (tuple(order[:size].tolist()),))
 
 
-@check_types
 @dataclass(frozen=True, slots=True)
 class ConfidenceSample(PairSampler):
     r"""Draw factors without replacement until the mean of their signed changes is known precisely enough.

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.assignments import relabels
@@ -89,7 +88,6 @@ class UniformRelabel(ProgramProposer):
         return Program(draw=relabels.draw_label, name="uniform relabelling")
 
 
-@check_types
 @dataclass(frozen=True)
 class LocalRelabel(ProgramProposer):
     r"""Give a random hidden variable another label, drawn by its local scores.
@@ -124,7 +122,6 @@ class LocalRelabel(ProgramProposer):
         return _scored_by(self.model, world)
 
 
-@check_types
 @dataclass(frozen=True)
 class ResampleSpan(ProgramProposer):
     r"""Resample the labels of a random span of a chain jointly, by their scores.

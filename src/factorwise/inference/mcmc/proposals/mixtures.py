@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError
 from factorwise.inference.mcmc.kernel import Proposal
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
@@ -24,7 +23,6 @@ from factorwise.kernels.walks.mixtures import draw_mixture
 from factorwise.types import Float64s, Int32s
 
 
-@check_types
 @dataclass(frozen=True)
 class Mixture(ProgramProposer):
     """One of several proposers, drawn with probabilities in proportion to the weights.
@@ -144,7 +142,6 @@ class Mixture(ProgramProposer):
 class PartitionMixture(Mixture):
     """A weighted mixture of moves over clusterings: another name for `Mixture`."""
 
-    @check_types
     def __init__(self, moves: Sequence[Any], weights: Sequence[float] = ()) -> None:
         super().__init__(moves, weights)
 

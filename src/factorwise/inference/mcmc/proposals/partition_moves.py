@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.clusterings import jumps, relocations
@@ -256,7 +255,6 @@ class RelocateToCandidate(Relocate):
         The candidates of item i are ``candidate[start[i]:start[i + 1]]``.
     """
 
-    @check_types
     def __init__(self, start: Int64s, candidate: Ints) -> None:
         object.__setattr__(self, "start", as_ints("start", start))
         candidates = np.asarray(candidate)  # there are many, so they keep their type
