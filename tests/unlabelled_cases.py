@@ -129,3 +129,77 @@ def editions(count, seed=0):
                 rows.append({"title": spelled, "author": author, "year": str(year + 4 * edition)})
                 truth.append(book)
     return pa.Table.from_pylist(rows), np.array(truth)
+
+
+def coded_variants(count, seed=0):
+    """Two shops with things that only their codes tell apart; and the truth."""
+    rng = np.random.default_rng(seed)
+    brands, kinds = [word(rng) for _ in range(6)], [word(rng) for _ in range(6)]
+    rows, truth = [], []
+    for thing in range(count):
+        letters = "".join(rng.choice(list("ABCDEFGH"), 2))
+        brand, kind, number = rng.choice(brands), rng.choice(kinds), rng.integers(1000, 9999)
+        size, colour = rng.integers(10, 60), rng.choice(["black", "white", "silver"])
+        shops = ("a", "b") if rng.random() < 0.6 else ("ab"[int(rng.integers(2))],)
+        for shop in shops:
+            hyphen = "-" if shop == "a" else ""
+            code = f"{letters}{hyphen}{number}"
+            title = f"{brand} {size} {colour} {kind} - {code}"
+            rows.append({"source": shop, "name": title if shop == "a" else f"{brand} {code} {kind}"})
+            truth.append(thing)
+    return pa.Table.from_pylist(rows), np.array(truth)
+
+
+def universities(count, seed=0):
+    """Names of organizations that are made of the same frequent words, in one column; and the truth."""
+    rng = np.random.default_rng(seed)
+    rows, truth = [], []
+    for number in range(count):
+        place = word(rng, 3)
+        forms = [f"University of {place}", f"University of {place}, Department of Physics"]
+        if number % 2:
+            forms = [f"{place} Institute of Technology", f"{place} Inst. of Technology"]
+        for _ in range(int(rng.integers(1, 5))):
+            rows.append({"organization": forms[int(rng.integers(2))]})
+            truth.append(number)
+    return pa.Table.from_pylist(rows), np.array(truth)
+
+
+def misspelled_items(count, seed=0):
+    """Titles in one column, most of those that stand twice misspelled once; and the truth."""
+    rng = np.random.default_rng(seed)
+    rows, truth = [], []
+    for number in range(count):
+        title = " ".join(word(rng) for _ in range(3))
+        for copy in range(int(rng.integers(1, 4))):
+            rows.append({"item": slip(rng, title) if copy and rng.random() < 0.7 else title})
+            truth.append(number)
+    return pa.Table.from_pylist(rows), np.array(truth)
+
+
+def inventors(count, seed=0):
+    """Names in one column, of which half have only initials; and the truth."""
+    rng = np.random.default_rng(seed)
+    firsts, lasts = [word(rng, 2) for _ in range(60)], [word(rng) for _ in range(count)]
+    rows, truth = [], []
+    for number in range(count):
+        first, last = str(rng.choice(firsts)).title(), lasts[number].title()
+        for _ in range(int(rng.integers(1, 5))):
+            given = first if rng.random() < 0.5 else f"{first[0]}."
+            rows.append({"inventor": f"{last}, {given}"})
+            truth.append(number)
+    return pa.Table.from_pylist(rows), np.array(truth)
+
+
+def discs(count, seed=0):
+    """Discs, every tenth of them twice; a third of them have one of four titles; and the truth."""
+    rng = np.random.default_rng(seed)
+    usual = ["live", "greatest hits", "the best of", "unplugged"]
+    rows, truth = [], []
+    for number in range(count):
+        title = str(rng.choice(usual)) if number % 3 == 0 else " ".join(word(rng) for _ in range(2))
+        tracks = "|".join(word(rng) for _ in range(5))
+        row = {"title": title, "artist": f"{word(rng)} {word(rng)}", "tracks": tracks}
+        rows += [row, {**row, "artist": slip(rng, row["artist"])}][: 1 + (number % 10 == 0)]
+        truth += [number] * (1 + (number % 10 == 0))
+    return pa.Table.from_pylist(rows), np.array(truth)

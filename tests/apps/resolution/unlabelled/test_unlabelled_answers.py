@@ -11,7 +11,21 @@ from factorwise.apps.resolution.constraints import Constraints
 from factorwise.errors import ModelFileError, ShapeError
 from factorwise.io.models.files import read_model, write_model
 from factorwise.metrics.clustering import b_cubed
-from unlabelled_cases import coded_products, editions, firms, households, mentions, persons, products, word
+from unlabelled_cases import (
+    coded_products,
+    coded_variants,
+    discs,
+    editions,
+    firms,
+    households,
+    inventors,
+    mentions,
+    misspelled_items,
+    persons,
+    products,
+    universities,
+    word,
+)
 
 
 def fitted(table, **more):
@@ -56,9 +70,28 @@ def test_two_shops_have_a_thing_once_each(ending):
     assert len(np.unique(both)) == len(both)
 
 
-def test_codes_that_are_written_in_two_ways_are_one():
-    table, truth = coded_products(200)
+@pytest.mark.parametrize("case", [coded_products, coded_variants])
+def test_codes_that_are_written_in_two_ways_are_one(case):
+    table, truth = case(200)
     assert b_cubed(truth, fitted(table).predict(table)).f1 > 0.97
+
+
+@pytest.mark.parametrize(
+    ("case", "least"), [(universities, 0.9), (misspelled_items, 0.97), (inventors, 0.93)]
+)
+def test_one_column_says_how_its_values_vary(case, least):
+    table, truth = case(150)
+    resolver = fitted(table)
+    report = resolver.knowledge_.unlabelled.report
+    assert b_cubed(truth, resolver.predict(table)).f1 > least
+    assert "namesakes cannot be seen" in report["warnings"][0]
+
+
+def test_usual_titles_are_not_joined_where_few_records_are_doubled():
+    table, truth = discs(400)
+    resolver = fitted(table)
+    assert b_cubed(truth, resolver.predict(table)).f1 > 0.98
+    assert "by chance" in resolver.knowledge_.unlabelled.report["warnings"][0]
 
 
 def test_namesakes_whose_other_columns_differ_are_not_joined():
@@ -89,12 +122,34 @@ def test_columns_that_say_nothing_do_not_split_what_is_equal():
     assert "does not name the entity" in resolver.knowledge_.unlabelled.report["warnings"][0]
 
 
+def test_repeated_records_of_a_shop_are_one_record():
+    table, truth = products(150)
+    times = np.random.default_rng(1).permutation(np.repeat(np.arange(len(truth)), 4))
+    resolver = fitted(table.take(times))
+    assert resolver.knowledge_.unlabelled.one_per_source
+    assert b_cubed(truth[times], resolver.predict(table.take(times))).f1 > 0.95
+
+
+def test_a_shop_that_has_things_twice_is_seen():
+    table, truth = products(200)
+    again = np.flatnonzero((np.array(table["source"].to_pylist()) == "a") & (truth % 3 == 0))
+    rows = np.append(np.arange(len(truth)), again)
+    resolver = fitted(table.take(rows))
+    assert not resolver.knowledge_.unlabelled.one_per_source
+    assert b_cubed(truth[rows], resolver.predict(table.take(rows))).f1 > 0.95
+
+
 def test_a_user_may_say_that_each_source_has_an_entity_once():
     table, _ = persons(60)
     sources = np.tile([0, 1], 60)
     limits = Constraints(sources=sources, one_per_source=True)
     model = fitted(table, constraints=limits).knowledge_.unlabelled
     assert (model.one_per_source, model.source) == (True, None)
+
+
+def test_a_table_whose_headers_say_nothing_is_warned_about():
+    plain = PEOPLE.rename_columns(["a", "b", "c", "d"])
+    assert "no header says" in fitted(plain).knowledge_.unlabelled.report["warnings"][-1]
 
 
 def test_names_alone_are_enough_if_they_are_rare():
@@ -116,6 +171,7 @@ def test_thin_evidence_gives_the_safe_rule_and_a_warning():
     labels = resolver.predict(table)
     assert labels[0] == labels[1]
     assert len(np.unique(labels)) == 99
+    assert model.report["recall"] < 1.0 or model.report["entities"] == 99
 
 
 def test_generic_titles_are_not_joined_if_everything_else_differs():

@@ -17,6 +17,11 @@ from factorwise.apps.resolution.unlabelled.fitting import Sums, null_share
 from factorwise.apps.resolution.unlabelled.identity import TOP, identity_of
 from factorwise.apps.resolution.unlabelled.model import FORBIDDEN, SUREST, UNLINKED, score_of
 from factorwise.apps.resolution.unlabelled.namesakes import person_namesakes, text_namesakes
+from factorwise.apps.resolution.unlabelled.prior import (
+    LevelPrior,
+    count_persons_alone,
+    count_texts_alone,
+)
 from factorwise.apps.resolution.unlabelled.repeating import telling_columns
 from factorwise.apps.resolution.unlabelled.sources import infer_source, is_one_per_source
 from factorwise.apps.resolution.unlabelled.views import views_of
@@ -177,6 +182,71 @@ def test_legal_forms_of_firms_are_left_out():
     texts = encoded(pa.array([*firms, *(f"{one} co ltd" for one in firms)]))
     found = plain_texts(texts)
     assert (found.codes[:30] == found.codes[30:]).all()
+
+
+@pytest.mark.parametrize("form", ["S.p.A.", "K.K.", "GmbH & Co. KG", "Pty Ltd", "B.V."])
+def test_legal_forms_of_several_parts_are_left_out(form):
+    texts = [*some_words(30), *(f"{one} {form}" for one in some_words(30))]
+    table = pa.table({"company": texts})
+    identity = identity_of(normalize(table, [FieldSpec("company", "text")]), About(("company",), TEXT, ""))
+    assert (identity.code[:30] == identity.code[30:]).all()
+
+
+def test_beginnings_of_one_source_are_left_out():
+    plain = some_words(60, 4)
+    texts = encoded(pa.array([*plain, *(f"our new {one}" for one in plain)]))
+    found = plain_texts(texts, np.repeat([0, 1], 60))
+    assert (found.codes[:60] == found.codes[60:]).all()
+
+
+def test_texts_whose_own_words_are_rarer_than_what_they_share_contradict_each_other():
+    places = some_words(40)
+    texts = [f"university of {place} department of physics" for place in places]
+    texts += [f"univ of {places[0]} department of physics", f"{places[0]} hospital", f"{places[0]} school"]
+    table = pa.table({"name": texts})
+    identity = identity_of(normalize(table, [FieldSpec("name", "text")]), About(("name",), TEXT, ""))
+    tested = np.array([1, 40])
+    assert identity.levels(np.zeros(2, int), tested).tolist()[0] <= 3
+    assert identity.levels(np.zeros(2, int), tested).tolist()[1] >= 4
+    contradict = identity.compared._contradictions
+    assert contradict(np.array([0, 0, 41]), np.array([1, 40, 42])).tolist() == [True, False, False]
+
+
+def test_a_number_and_the_word_behind_it_are_no_code():
+    texts = [f"{word} 40 inches wide ab{1000 + k}" for k, word in enumerate(some_words(60))]
+    table = pa.table({"name": texts[:3] + texts[3:]})
+    identity = identity_of(normalize(table, [FieldSpec("name", "text")]), About(("name",), TEXT, ""))
+    codes = set(identity.compared._rare_codes.values.take(identity.compared._rare_codes.codes).to_pylist())
+    assert "ab1000" in codes
+    assert not any(code.endswith("inches") for code in codes)
+
+
+def test_frequencies_of_levels_are_counted_where_names_are_all_there_is():
+    same = np.array([0.0, 0.005, 0.015, 0.03, 0.1, 0.1, 0.75])
+    other = np.array([0.0, 0.99, 0.007, 0.001, 1e-4, 1e-4, 1e-4])
+    flat = np.zeros((7, 5))
+    prior = LevelPrior(True, 0.3, 0.3, same, other, np.arange(4.0), flat)
+    levels = np.repeat(np.array([4, 6], np.uint8), [300, 100])
+    namesakes, weight = np.full(400, 0.01), np.ones(400)
+    found = count_persons_alone(prior, levels, namesakes, weight, 1_000)
+    assert found.same[4] > found.same[6]
+    assert found.share * found.same[6] == pytest.approx(prior.share * same[6])
+    usual = np.where(levels == 4, 300.0, 0.01)  # initials that hundreds of others have as well
+    assert count_persons_alone(prior, levels, usual, weight, 1_000).same[4] < 0.2
+
+
+def test_near_equal_texts_are_of_one_entity_if_they_are_more_than_the_tail_of_similar_ones():
+    same = np.array([0.0, 0.001, 0.009, 0.05, 0.12, 0.22, 0.6])
+    other, flat = np.full(7, 1e-3), np.zeros((7, 5))
+    prior = LevelPrior(False, 0.3, 0.3, same, other, np.arange(4.0), flat, True)
+    counts = {2: 1000, 3: 100, 4: 20, 5: 300}
+    levels = np.repeat(np.array(list(counts), np.uint8), list(counts.values()))
+    found = count_texts_alone(prior, levels, np.ones(len(levels)), 1_000)
+    odds = found.formula(np.array([4, 5], np.uint8), np.ones(2), 1_000)
+    assert odds[0] < 0.0 < odds[1]
+    falling = np.repeat(np.array([2, 3, 4, 5], np.uint8), [1000, 500, 250, 125])
+    found = count_texts_alone(prior, falling, np.ones(len(falling)), 1_000)
+    assert (found.formula(np.array([4, 5], np.uint8), np.ones(2), 1_000) < 0.0).all()
 
 
 def test_columns_that_repeat_the_identity_are_no_witnesses():

@@ -31,6 +31,7 @@ MOST_WEDGES = 1_000_000
 MISSING_LINK_COST = 0.03  # what missing links cost per pair of an entity, however many are missing
 DEFAULT_UNLINKED = -1.0
 STRONGEST_UNLINKED, WEAKEST_UNLINKED = -4.0, -0.05
+DAMPED = 0.8  # power of what is above the threshold, or below: tools take comparisons for independent
 FLOOR = 2.0  # a scored pair counts against being together at most so many times what an unlinked one does
 
 VALLEY_WIDTH, VALLEY_STEP = 1.0, 0.25  # nats: of the smoothing, and of a bin
@@ -63,8 +64,13 @@ class PairConstants(NamedTuple):
     calibration: str = describe_calibration({})
 
     def scores(self, log_odds: Floats) -> NDArray[np.float32]:
-        """Return the scores of pairs: no pair counts against being together much more than a missing one."""
-        return np.asarray(np.maximum(log_odds + self.offset, FLOOR * self.unlinked), np.float32)
+        """Return the scores of pairs, damped: tools are too sure of pairs on which many comparisons agree.
+
+        No pair counts against being together much more than a missing one.
+        """
+        score = np.asarray(log_odds, np.float64) + self.offset
+        damped = np.sign(score) * np.abs(score) ** DAMPED
+        return np.asarray(np.maximum(damped, FLOOR * self.unlinked), np.float32)
 
 
 class Closure(NamedTuple):

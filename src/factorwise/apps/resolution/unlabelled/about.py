@@ -22,6 +22,7 @@ from factorwise.apps.resolution.schema.header_words import FIRST_NAME_WORDS, LAS
 from factorwise.errors import InvalidArgumentError
 
 PERSON, TEXT = "person", "text"
+SAYS_MOST = "the column of words that says most"  # why, where no header says what records are about
 _FIRST = FIRST_NAME_WORDS | word_set("nombre nombres nome")  # beside a last name
 _LAST = LAST_NAME_WORDS
 _MIDDLE = word_set("middle mname second")
@@ -154,7 +155,7 @@ def _inferred(table: pa.Table, fields: Sequence[FieldSpec], filled: Mapping[str,
     others = [one for one in enough if one.kind in _WORDY and one in plain]
     rest = things or texts or others or enough or list(fields)
     best = max(rest, key=lambda one: _information(table, one.name)).name
-    return About((best,), TEXT, "the column of words that says most")
+    return About((best,), TEXT, "the header names a thing" if things else SAYS_MOST)
 
 
 def _parts(fields: Sequence[FieldSpec], filled: Mapping[str, float]) -> tuple[str, ...] | None:

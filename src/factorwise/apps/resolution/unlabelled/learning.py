@@ -17,7 +17,7 @@ from factorwise.apps.resolution.merge_odds import UNLABELLED_ODDS
 from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.schema.fields import FieldSpec
-from factorwise.apps.resolution.unlabelled.about import choose_about, identity_rules
+from factorwise.apps.resolution.unlabelled.about import SAYS_MOST, choose_about, identity_rules
 from factorwise.apps.resolution.unlabelled.estimates import JudgedPairs, estimate_quality
 from factorwise.apps.resolution.unlabelled.fitting import FEWEST_ANCHORS, fit_unlabelled
 from factorwise.apps.resolution.unlabelled.model import UNLINKED, PreparedPairs, UnlabelledModel
@@ -176,6 +176,11 @@ def warnings_of(model: UnlabelledModel, doubted: Mapping[str, Any]) -> list[str]
         found.append(
             f"many records are equal in {name} by chance ({report['chance']:.0%} of the joins): which of them"
             " are one entity is a guess from the other columns."
+        )
+    if model.about.reason == SAYS_MOST and report["columns"]:
+        found.append(
+            f"no header says what records are about: {name} was taken, because its words say most. If it does"
+            " not name the entity, the answer is wrong: say with --about which column does."
         )
     if report.get("candidates") is not None and report["candidates"] < 0.9:
         found.append(
