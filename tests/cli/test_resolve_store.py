@@ -142,6 +142,22 @@ def test_a_record_is_looked_up(path, run):
     assert (wrong.code, "no column 'surname'" in wrong.err) == (2, True)
 
 
+def test_a_record_of_the_store_is_looked_up_by_its_id(path, run):
+    with Store.open(path, read_only=True) as store:
+        names, entities = store.ids().to_pylist(), store.membership().tolist()
+        sizes = store.query("SELECT entity, records FROM entities").to_pylist()
+    size_of = {one["entity"]: one["records"] for one in sizes}
+    for name, entity in list(zip(names, entities, strict=True))[:12]:
+        result = run("resolve", "lookup", path, f"id={name}", "--json")
+        assert result.code == 0, result.err
+        found = json.loads(result.out)["matches"]
+        assert (found[0]["entity"], found[0]["records"]) == (entity, size_of[entity])
+        assert sum(match["probability"] for match in found) <= 1.0 + 1e-9
+        assert size_of[entity] == 1 or found[0]["record"] != name  # it is compared with others
+    wrong = run("resolve", "lookup", path, "id=nobody")
+    assert (wrong.code, "has the id 'nobody'" in wrong.err) == (2, True)
+
+
 MISTAKES = {
     "init s.duckdb people.csv --id id": "s.duckdb: exists already. Choose another name, or remove it.",
     "init none/s.duckdb people.csv --id id": "does not exist. Make it first.",
@@ -156,7 +172,8 @@ MISTAKES = {
     "export s.duckdb -o s.duckdb": "--output 's.duckdb' is also read from: give another file.",
     "export s.duckdb -o out.csv --table entities --draws 2": "--draws is for the members",
     "export s.duckdb -o out.xyz": "tables are written as CSV, Parquet or JSON lines",
-    "lookup s.duckdb nam=Ann": "s.duckdb has no column 'nam'",
+    "lookup s.duckdb nam=Ann": "s.duckdb compares no column 'nam', but",
+    "lookup s.duckdb id=r1.0 first=Ann": "Or give id=ID alone for a record of the store.",
     "lookup s.duckdb Ann": "write COLUMN=VALUE, but 'Ann' was given.",
     "lookup none.duckdb name=Ann": "there is no such file. `factorwise resolve init` makes a store.",
     "history none.duckdb 1": "there is no such file. `factorwise resolve init` makes a store.",

@@ -14,7 +14,7 @@ def path(tmp_path):
 
 
 def test_questions_are_answered_and_taken_back_at_the_console(path, run, monkeypatch):
-    said = iter(["y", "b", "n", "u", "q"])
+    said = iter(["y", "b", "n", "u", "u", "b", "b", "u", "u", "q"])
     monkeypatch.setattr(verb.click, "prompt", lambda *words, **settings: next(said))
     asked = []
     show = verb.question_lines
@@ -22,11 +22,15 @@ def test_questions_are_answered_and_taken_back_at_the_console(path, run, monkeyp
     result = run("review", path, "--console", "--who", "Ann")
     assert result.code == 0, result.err
     assert asked[0] == asked[2] != asked[1]  # what was taken back is asked again
+    assert asked[1] == asked[3]  # and then the question that was open
+    assert asked[6:9] == [asked[4], asked[3], asked[4]]  # back twice, and on again
+    assert asked[9] == asked[5]
     assert "saved as decision 0" in result.out
     assert "decision 0 is taken back" in result.out
     with Store.open(path) as store:
         assert [(one["who"], one["answer"]) for one in store.decisions()] == [
             ("Ann", "different"),
+            ("Ann", "unsure"),
             ("Ann", "unsure"),
         ]
 

@@ -8,6 +8,8 @@ from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import emit
 
+ID = "id"
+
 
 @verb(example='factorwise resolve lookup people.duckdb name="Ann Lee" born=1970')
 @click.argument("store", metavar="STORE")
@@ -16,6 +18,7 @@ from factorwise.cli.output import emit
 def command(options: Options, store: str, values: tuple[str, ...], most: int) -> None:
     """Find which entity of STORE a record with these values is of, with probability and reasons.
 
+    With id=ID alone, which entity the record of the store with this id is in, and which others it may be of.
     Nothing is added to the store.
     """
     record = {}
@@ -28,12 +31,18 @@ def command(options: Options, store: str, values: tuple[str, ...], most: int) ->
     from factorwise.store import Store
 
     with Store.open(store, read_only=True) as opened:
-        unknown = [name for name in record if name not in opened.columns]
-        if unknown:
-            raise click.UsageError(
-                f"{store} has no column {unknown[0]!r}; it has {', '.join(opened.columns)}."
-            )
-        found = Curator(opened, n_jobs=1).lookup(record, most=most)
+        curator = Curator(opened, n_jobs=1)
+        compared = curator.compared_columns()
+        if list(record) == [ID] and ID not in compared:
+            found = curator.lookup_id(record[ID], most=most)
+        else:
+            other = [name for name in record if name not in compared]
+            if other:
+                raise click.UsageError(
+                    f"{store} compares no column {other[0]!r}, but {', '.join(compared)}. Or give {ID}=ID"
+                    " alone for a record of the store."
+                )
+            found = curator.lookup(record, most=most)
     document = {"matches": [match._asdict() for match in found]}
     lines = []
     for match in found:

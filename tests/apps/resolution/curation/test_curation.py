@@ -434,32 +434,58 @@ def test_regression_around_a_prior_has_a_zero_gradient():
 RATES = np.array([[0.01, 0.3], [0.1, 0.6], [0.3, 0.8], [0.5, 0.97]])  # by stratum, apart and together
 
 
+def made_up_links(random):
+    """Return strata of links, whether they are within an entity, whether of one, and how often such are."""
+    stratum = random.integers(0, 4, 4_000)
+    together = random.random(4_000) < np.array([0.02, 0.2, 0.7, 0.98])[stratum]
+    rate = RATES[stratum, together.astype(int)]
+    return stratum, together, random.random(4_000) < rate, rate
+
+
+def estimate_of(links, drawn):
+    """Return the estimate after answers to some links, of which probabilities were too low before."""
+    stratum, together, same, rate = links
+    cell = 2 * stratum + together
+    left = np.setdiff1d(np.arange(4_000), drawn)
+    one, inside = same[drawn], together[drawn]
+    return estimate_quality(
+        ((one & inside).sum(), (one & ~inside).sum(), (~one & inside).sum()),
+        np.bincount(cell[left], minlength=8),
+        [np.array([k**1.5]) for k in RATES.ravel()],
+        CellAnswers(cell[drawn], rate[drawn] ** 1.5, one),
+    )
+
+
+def draw_of_strata(random, stratum, each):
+    return np.concatenate([random.choice(np.flatnonzero(stratum == k), each, False) for k in range(4)])
+
+
 @pytest.mark.statistical
 def test_intervals_cover_the_truth():
     """Of 200 estimates at 90 %, fewer than 170 cover the truth by chance with a probability below 1e-5."""
     random = np.random.default_rng(1)
     covered = 0
     for _ in range(200):
-        stratum = random.integers(0, 4, 4_000)
-        together = random.random(4_000) < np.array([0.02, 0.2, 0.7, 0.98])[stratum]
-        rate = RATES[stratum, together.astype(int)]
-        same = random.random(4_000) < rate
-        cell = 2 * stratum + together
-        drawn = np.concatenate([random.choice(np.flatnonzero(stratum == k), 15, False) for k in range(4)])
-        left = np.setdiff1d(np.arange(4_000), drawn)
-        one, inside = same[drawn], together[drawn]
-        known = ((one & inside).sum(), (one & ~inside).sum(), (~one & inside).sum())
-        chance = rate[drawn] ** 1.5  # told too low
-        quality = estimate_quality(
-            known,
-            np.bincount(cell[left], minlength=8),
-            [np.array([k**1.5]) for k in RATES.ravel()],
-            CellAnswers(cell[drawn], chance, one),
-        )
+        links = made_up_links(random)
+        stratum, together, same, _ = links
+        quality = estimate_of(links, draw_of_strata(random, stratum, 15))
         precision, recall = same[together].mean(), (same & together).sum() / same.sum()
         covered += quality.precision.low <= precision <= quality.precision.high
         covered += quality.recall.low <= recall <= quality.recall.high
     assert covered >= 340
+
+
+@pytest.mark.statistical
+def test_as_many_further_answers_as_foretold_about_halve_the_wider_interval():
+    random = np.random.default_rng(2)
+    ratios = []
+    for _ in range(20):
+        links = made_up_links(random)
+        before = estimate_of(links, draw_of_strata(random, links[0], 10))
+        after = estimate_of(links, draw_of_strata(random, links[0], 10 + before.to_halve // 4))
+        widths = [max(q.high - q.low for q in (found.precision, found.recall)) for found in (before, after)]
+        ratios.append(widths[1] / widths[0])
+    assert 0.4 <= np.median(ratios) <= 0.65
 
 
 def test_a_model_is_put_in_with_what_is_not_used_told_and_follows_the_size(table, tmp_path):

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.curation.curator import Curator, Match
-from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.store import Store
 from factorwise.types import Ints
 
@@ -22,11 +21,8 @@ class Browser:
         Held while the store is asked.
     """
 
-    def __init__(
-        self, store: Store, curator: Curator, fields: Sequence[FieldSpec], lock: threading.RLock
-    ) -> None:
-        self.store, self.curator = store, curator
-        self._fields, self._lock = fields, lock
+    def __init__(self, store: Store, curator: Curator, lock: threading.RLock) -> None:
+        self.store, self.curator, self._lock = store, curator, lock
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -79,7 +75,7 @@ class Browser:
 
     def compared_columns(self) -> list[str]:
         """Return the columns that are compared."""
-        return [field.name for field in self._fields if field.kind != "ignore"]
+        return self.curator.compared_columns()
 
     def name_of(self, record: str, columns: Sequence[str]) -> str:
         """Return what a record is called: all that it has in some columns."""

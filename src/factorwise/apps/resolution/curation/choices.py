@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 EXPECTED, UNCERTAIN, RANDOM, AGAIN = "expected change", "nearest to one half", "random", "disagreement"
+TOGETHER, APART = ", together", ", apart"  # added to the reason of a random question when it is answered
 
 
 class Choice(NamedTuple):

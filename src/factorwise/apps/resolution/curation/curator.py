@@ -95,6 +95,10 @@ class Curator:
             self._knowledge = load_model(self.store)
         return self._knowledge.for_size(self.store.n_records)
 
+    def compared_columns(self) -> list[str]:
+        """Return the columns that are compared."""
+        return [field.name for field in self.knowledge.fields if field.kind != "ignore"]
+
     def resolve(
         self,
         table: pa.Table,
@@ -155,7 +159,7 @@ class Curator:
     def add(self, table: pa.Table, ids: pa.Array, *, source: str) -> Added:
         """Add new records: into entities that are there, or as new ones. Only what they touch is searched."""
         knowledge, store = self.knowledge, self.store
-        columns = [field.name for field in knowledge.fields if field.kind != "ignore"]
+        columns = self.compared_columns()
         keys = find_keys(table, knowledge, store.index)
         place, partner = find_partners(keys, store.index, table.num_rows)
         old = np.unique(partner)
@@ -210,14 +214,33 @@ class Curator:
 
         The first call reads keys and frequencies into memory; further ones take milliseconds.
         """
-        knowledge = self.knowledge
+        warm = self._warmed()
+        return self._lookup(warm, warm.table_of(record), None, most)
+
+    def lookup_id(self, name: str, *, most: int = 5) -> list[Match]:
+        """Return the entity that a record of the store is in, and after it others that it may be of.
+
+        Probabilities are those of `lookup` for a record with the same values, were this one not there.
+        """
+        row = int(self.store.find_ids([name])[0])
+        warm = self._warmed()
+        found = self._lookup(warm, warm.content.slice(row, 1), row, self.store.n_records)
+        own = int(warm.membership[row])
+        return sorted(found, key=lambda match: match.entity != own)[:most]
+
+    def _warmed(self) -> WarmIndex:
         if self._warm is None or len(self._warm.ids) != self.store.n_records:
-            self._warm = WarmIndex(self.store, knowledge)
-        warm = self._warm
-        warm.renew_entities()
-        query = warm.table_of(record)
+            self._warm = WarmIndex(self.store, self.knowledge)
+        self._warm.renew_entities()
+        return self._warm
+
+    def _lookup(self, warm: WarmIndex, query: pa.Table, row: int | None, most: int) -> list[Match]:
+        """Return the entities of a record with the values of ``query``; ``row`` if it is in the store."""
+        knowledge = self.knowledge
         _, partner = find_partners(find_keys(query, knowledge, warm), warm, 1)
-        if not len(partner):
+        if row is not None:
+            partner = partner[partner != row]
+        elif not len(partner):
             return []
         stacked = pa.concat_tables([warm.content.take(pa.array(partner)), query])
         normal = with_frequencies(normalize(stacked, knowledge.fields), knowledge, warm)
@@ -225,7 +248,7 @@ class Curator:
         second = np.full(len(partner), len(partner))
         comparer = Comparer(normal, knowledge.comparisons, OverlapPairs(first, second))
         levels = comparer.levels(first, second)
-        return self._matches(partner, levels, warm, most)
+        return self._matches(partner, levels, warm, row, most)
 
     def draws(self, count: int) -> NDArray[np.int64]:
         """Return so many clusterings of all records drawn from the posterior: int64[draws, records].
@@ -239,22 +262,32 @@ class Curator:
         drawn = draw_posterior(walk, self.knowledge.merges, draws=count, seed=self._seed)
         return np.asarray(drawn.labels[:, unit], np.int64)
 
-    def _matches(self, partner: Ints, levels: NDArray[np.uint8], warm: WarmIndex, most: int) -> list[Match]:
+    def _matches(
+        self, partner: Ints, levels: NDArray[np.uint8], warm: WarmIndex, row: int | None, most: int
+    ) -> list[Match]:
         knowledge = self.knowledge
         weights = knowledge.weights
         scores = weights.link_scores(levels)
         entity = warm.membership[partner]
-        names, place = np.unique(entity, return_inverse=True)
+        own = warm.membership[[] if row is None else [row]]
+        names = np.union1d(entity, own)
+        place = np.searchsorted(names, entity)
         sizes = warm.sizes(names)
-        linked = np.bincount(place)
-        gain = np.bincount(place, weights=scores) + weights.unlinked * (sizes - linked) - weights.cluster
-        odds = np.append(gain, 0.0) / knowledge.temperature
+        others = sizes - np.isin(names, own)
+        linked = np.bincount(place, minlength=len(names))
+        gain = np.bincount(place, scores, len(names)) + weights.unlinked * (others - linked)
+        gain = np.where(others > 0, gain - weights.cluster, 0.0)  # a record that is alone is of no other
+        odds = np.append(gain, 0.0 if others.all() else -np.inf) / knowledge.temperature
         chance = np.exp(odds - odds.max())
         chance /= chance.sum()
         tables = weights.tables()
         found = []
         for k in np.argsort(-gain, kind="stable")[:most].tolist():
             mine = np.flatnonzero(place == k)
+            if not len(mine):  # the entity that a record is in already, with no other that it meets
+                name = warm.ids[row].as_py()
+                found.append(Match(int(names[k]), int(sizes[k]), float(chance[k]), name, ()))
+                continue
             best = int(mine[scores[mine].argmax()])
             reasons = [
                 (f"{one.name}, {one.level_text(int(level))}", float(table[level]))

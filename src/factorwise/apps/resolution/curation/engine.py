@@ -28,7 +28,7 @@ from factorwise.apps.resolution.curation.candidates import (
     near,
     sides,
 )
-from factorwise.apps.resolution.curation.choices import EXPECTED, RANDOM, UNCERTAIN, Choice
+from factorwise.apps.resolution.curation.choices import APART, EXPECTED, RANDOM, TOGETHER, UNCERTAIN, Choice
 from factorwise.apps.resolution.curation.estimates import Quality, RandomAnswers, quality_of
 from factorwise.apps.resolution.curation.regions import LinkedRecords
 from factorwise.apps.resolution.curation.strata import LinkStrata
@@ -203,6 +203,18 @@ class QuestionEngine:
         change = 2.0 * sizes[0] * sizes[1] / (sizes[0] + sizes[1])
         value = (1.0 - chance if together else chance) * change
         return Choice(left, right, together, chance, kind, reason, value, score, score)
+
+    def ask_again(self, decision: Mapping[str, Any]) -> Choice | None:
+        """Return the question that a decision has answered, as it stands now; None if nobody asked."""
+        reason = str(decision["asked"]).removesuffix(TOGETHER).removesuffix(APART)
+        rows = [int(row) for part in decision["parts"] for row in part]
+        if reason == "hand":
+            return None
+        choice = self.describe(rows[0], rows[-1], reason)
+        if len(rows) == 2:
+            return choice
+        in_order = sorted(rows, key=lambda row: (int(self.labels[row]), row))
+        return choice._replace(kind=WHOLE, records=tuple(in_order))
 
     def context(self, record: int, other: int) -> NDArray[np.int64]:
         """Return the other members of a record's group, as far as the question is about them."""

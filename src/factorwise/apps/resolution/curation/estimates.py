@@ -43,7 +43,7 @@ class Quality(NamedTuple):
     answers
         How many answers to random questions it rests on.
     to_halve
-        How many more of those would halve the wider interval, about.
+        How many more of those would halve the wider interval, as far as can be foreseen.
     """
 
     precision: Interval
@@ -142,17 +142,22 @@ def estimate_quality(
     """
     random = np.random.default_rng(seed)
     same = np.zeros((len(unknown), _DRAWS), np.int64)
+    told = np.zeros(len(unknown))  # what an answer in a cell tells, in units of what is known of its shift
     for cell in np.flatnonzero(unknown).tolist():
         mine = answers.cell == cell
         odds, said = _log_odds(answers.probability[mine]), answers.same[mine]
         likely = -0.5 * (_SHIFTS / SPREAD) ** 2
         likely -= np.logaddexp(0.0, np.where(said, -1, 1) * (odds + _SHIFTS[:, None])).sum(axis=1)
         weight = np.exp(likely - likely.max())
-        share = probability_of(_log_odds(probability[cell]) + _SHIFTS[:, None]).mean(axis=1)
-        drawn = random.choice(share, _DRAWS, p=weight / weight.sum())
+        weight /= weight.sum()
+        chance = probability_of(_log_odds(probability[cell]) + _SHIFTS[:, None])
+        variance = weight @ _SHIFTS**2 - (weight @ _SHIFTS) ** 2
+        told[cell] = variance * (weight @ (chance * (1.0 - chance)).mean(axis=1))
+        drawn = random.choice(chance.mean(axis=1), _DRAWS, p=weight)
         same[cell] = random.binomial(unknown[cell], drawn)
     total = int(unknown[1::2].sum()) + known[0] + known[2]
     precision, recall = _shares(same, known, total)
+    to_halve = _answers_to_halve(same, known, unknown, told)
     said = (np.bincount(answers.cell[answers.same == one], minlength=len(unknown)) for one in (True, False))
     found, wrong = (counts > 0 for counts in said)
     best = same.copy()
@@ -162,11 +167,34 @@ def estimate_quality(
     precision, recall = (
         one._replace(high=most.high) for one, most in zip((precision, recall), high, strict=True)
     )
-    count = len(answers.cell)
-    return Quality(precision, recall, count, 3 * max(count, 1))
+    return Quality(precision, recall, len(answers.cell), to_halve)
 
 
-def _shares(same: NDArray[np.int64], known: tuple[int, int, int], total: int) -> tuple[Interval, Interval]:
+def _answers_to_halve(
+    same: NDArray[np.int64], known: tuple[int, int, int], unknown: Ints, told: Floats
+) -> int:
+    """Return how many more random answers would halve the wider interval; at most as many as there are links.
+
+    An answer falls into a stratum at random, and there into a cell by its number of links. What is uncertain
+    of a cell shrinks as that of a normal distribution does with so many further observations.
+    """
+    total = int(unknown[1::2].sum()) + known[0] + known[2]
+    by_stratum = unknown.reshape(-1, 2).sum(axis=1)
+    share = unknown / np.repeat(np.maximum(by_stratum, 1), 2) / max(np.count_nonzero(by_stratum), 1)
+    mean = same.mean(axis=1, keepdims=True)
+    widths = [one.high - one.low for one in _shares(same, known, total)]
+    wider = int(np.argmax(widths))
+    answers = 1
+    while answers < unknown.sum():
+        shrunk = mean + (same - mean) / np.sqrt(1.0 + answers * share * told)[:, None]
+        found = _shares(shrunk, known, total)[wider]
+        if found.high - found.low <= 0.5 * widths[wider]:
+            break
+        answers += 1 + answers // 5
+    return min(answers, int(unknown.sum()))
+
+
+def _shares(same: Floats | Ints, known: tuple[int, int, int], total: int) -> tuple[Interval, Interval]:
     """Return precision and recall from drawn numbers of links of one entity, by cell.
 
     total

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.curation.browsing import Browser
 from factorwise.apps.resolution.curation.candidates import WHOLE
-from factorwise.apps.resolution.curation.choices import AGAIN, RANDOM, Choice
+from factorwise.apps.resolution.curation.choices import AGAIN, APART, RANDOM, TOGETHER, Choice
 from factorwise.apps.resolution.curation.curator import (
     BASE_MODEL,
     Curator,
@@ -35,7 +35,6 @@ from factorwise.store.store import ANSWERS, DIFFERENT, SAME, UNSURE
 from factorwise.types import Ints
 
 SHOWN = 20  # other members of a group that are shown
-TOGETHER, APART = ", together", ", apart"  # what is added to the reason of a random question
 
 
 class Outcome(NamedTuple):
@@ -78,10 +77,10 @@ class Review(Browser):
         self._base_number = int(base) if base else None
         self._base = load_model(opened, self._base_number).for_size(opened.n_records)
         curator = Curator(opened, n_jobs=n_jobs, random_state=random_state)
-        super().__init__(opened, curator, self._base.fields, threading.RLock())
+        super().__init__(opened, curator, threading.RLock())
         self._open: dict[str, Question] = {}
         self._taken: dict[int, Question] = {}
-        self._before: dict[str, tuple[int, Question]] = {}  # the last decision of each person, on what
+        self._aside: dict[str, list[Question]] = {}  # questions that went back, the last one first again
         self._numbers = 0
         model, provenance = self.store.model_provenance()
         self._taught = model if model != self._base_number else None  # the model that answers have made
@@ -125,12 +124,24 @@ class Review(Browser):
         """Return the question to ask a person now, the same until it is answered; None if there is none."""
         with self._lock:
             if who not in self._open:
-                choice = self._choose()
-                if choice is None:
-                    return None
-                self._open[who] = self._question(choice)
-                self._taken[self._open[who].number] = self._open[who]
+                found = self._return_to(who)
+                if found is None:
+                    choice = self._choose()
+                    if choice is None:
+                        return None
+                    found = self._question(choice)
+                self._open[who] = self._taken[found.number] = found
             return self._open[who]
+
+    def _return_to(self, who: str) -> Question | None:
+        """Return the question that a person has put aside last, if it is still one."""
+        waiting = self._aside.get(who, [])
+        while waiting:
+            found = waiting.pop()
+            choice = found.choice
+            if choice.kind == WHOLE or self.engine.verdicts.known(choice.left, choice.right) is None:
+                return found
+        return None
 
     def answer(
         self,
@@ -175,7 +186,6 @@ class Review(Browser):
             if choice.disputed is not None:
                 self._settle_dispute(parts, answer, choice.disputed)
             outcome = self._decide(parts, context, answer, who, why, reason, choice.probability, choice)
-            self._before[who] = (outcome.decision, asked)
         if answer != UNSURE:
             if self._learner is None:
                 outcome = outcome._replace(moved=outcome.moved + self.learn())
@@ -206,22 +216,24 @@ class Review(Browser):
     def undo(self, *, who: str = "me") -> int | None:
         """Take a person's last decision back with what it changed; return its number, None for none.
 
-        The question that it answered is the next one for this person.
+        The question that it answered is the next one for this person, and after it the one that was open.
         """
         with self._lock:
-            mine = [one["decision"] for one in self.store.decisions() if one["who"] == who]
+            mine = [one for one in self.store.decisions() if one["who"] == who]
             if not mine:
                 return None
-            decision = int(mine[-1])
+            decision = int(mine[-1]["decision"])
             self.store.take_back(decision, who)
             self._last = None
-            waiting = self._open.pop(who, None)
-            if waiting is not None:  # may be asked again
-                self._taken.pop(waiting.number, None)
-            number, question = self._before.pop(who, (None, None))
-            if question is not None and number == decision:  # is asked again now
-                self._open[who] = self._taken[question.number] = question
             self.reload()
+            choice = self.engine.ask_again(mine[-1])
+            if choice is not None:
+                waiting = self._open.pop(who, None)
+                if waiting is not None:
+                    self._taken.pop(waiting.number)
+                    self._aside.setdefault(who, []).append(waiting)
+                found = self._question(choice)
+                self._open[who] = self._taken[found.number] = found
             return decision
 
     def quality(self) -> Quality:
