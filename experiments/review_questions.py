@@ -1,26 +1,35 @@
 """What answers to questions are worth: B-cubed after so many answers, by how the questions are chosen.
 
-    python experiments/review_questions.py
-    python experiments/review_questions.py cora1295 --seeds 2 --half train
-    python experiments/review_questions.py --seeds 10 --records 300 --answers 50 --estimate
+    python experiments/review_questions.py --salts a b c
+    python experiments/review_questions.py cora1295 --strategies "expected change; dedupe"
+    python experiments/review_questions.py --salts a b --records 300 --answers 50 --estimate
 
 A simulated person answers by the truth, or by the truth with some errors (--errors). Questions start from
-what a store starts from: weights learned without labels. For comparison: the answer without labels, and what
-is found with half of all entities as labels. As on the page, the next question is chosen before the last
-answer has taught the weights. Settings were chosen on the training halves of chicago_early_childhood and
-historical_50k (--half train); the test halves are for the figures in the docs. --estimate tells how often the
-intervals for precision and recall hold the true values among the candidates.
+what a store starts from: weights learned without labels. For comparison: the answer without labels, what is
+found with half of all entities as labels, and dedupe's active learner with as many labels. A salt draws the
+halves (see resolution_entities.py), and one seed goes with each. As on the page, the next question is chosen
+before the last answer has taught the weights. Settings were chosen on salts that begin with dev. --estimate
+tells how often the intervals for precision and recall hold the true values among the candidates.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
+import tempfile
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 from numpy.typing import NDArray
-from resolution_tasks import SETS, load
+from peers import Peer
+from resolution_entities import split_set
+from resolution_tasks import SETS, entities_with
 
 from factorwise import EntityResolver
 from factorwise.apps.resolution.curation.candidates import WHOLE
@@ -40,6 +49,8 @@ from factorwise.store.store import ALL_BUT, DIFFERENT, SAME
 
 DEFAULT = ("cora1295", "historical_50k", "chicago_early_childhood", "abt_buy", "aminer110")
 MARKS = (25, 50, 100, 200)
+DEDUPE = Peer("dedupe", ("dedupe==3.0.3", "BTrees<=6.4"))
+SCRIPTS = Path(__file__).parents[1] / "benchmarks" / "resolution_peers"
 PAIRS = f"{EXPECTED}, pairs only"
 STRATEGIES = (EXPECTED, PAIRS, UNCERTAIN, RANDOM)
 COVERED: dict[tuple[int, str], list[bool]] = {}  # by answers and measure, whether intervals held the truth
@@ -48,9 +59,8 @@ COVERED: dict[tuple[int, str], list[bool]] = {}  # by answers and measure, wheth
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("sets", nargs="*", default=list(DEFAULT), help=f"which: {', '.join(SETS)}")
-    parser.add_argument("--half", choices=("train", "test"), default="test", help="which half is resolved")
+    parser.add_argument("--salts", nargs="+", default=["a", "b"], help="one split for each")
     parser.add_argument("--records", type=int, default=10_000, help="at most so many, about")
-    parser.add_argument("--seeds", type=int, default=5, help="how many seeds")
     parser.add_argument("--answers", type=int, default=MARKS[-1], help="how many answers")
     parser.add_argument("--errors", type=float, default=0.0, help="share of wrong answers")
     parser.add_argument("--strategies", default="; ".join(STRATEGIES), help="separated by semicolons")
@@ -61,17 +71,27 @@ def main() -> None:
     )
     options = parser.parse_args()
     for name in options.sets:
-        measure(name, options)
+        curves: dict[str, list[list[float]]] = {}
+        for number, salt in enumerate(options.salts):
+            for strategy, curve in measure(name, salt, number, options).items():
+                curves.setdefault(strategy, []).append(curve)
+        print(f"{name}, means over {len(options.salts)} splits")
+        for strategy, found in curves.items():
+            told(strategy, np.mean(found, axis=0), f"last {np.ptp([curve[-1] for curve in found]):.4f} apart")
 
 
-def measure(name: str, options: argparse.Namespace) -> None:
-    """Print the curves of one set."""
-    task = load(name, options.records)
-    if options.half == "test":
-        table, truth = task.test, np.asarray(task.truth)
-    else:
-        table, truth = task.train.drop_columns(["entity"]), entity_numbers(task.train, "entity")
-    print(f"{name}: {table.num_rows:,} records, {len(np.unique(truth)):,} entities", flush=True)
+def told(strategy: str, curve: Sequence[float], more: str) -> None:
+    """Print B-cubed at each mark."""
+    marks = "  ".join(f"{mark} {value:.4f}" for mark, value in zip(MARKS, curve, strict=False))
+    print(f"  {strategy:>27}: {marks}  ({more})", flush=True)
+
+
+def measure(name: str, salt: str, seed: int, options: argparse.Namespace) -> dict[str, list[float]]:
+    """Print and return the curves of one split."""
+    labelled, task = split_set(name, salt)
+    task = task.filter(pa.array(entities_with(entity_numbers(task, "entity"), records=options.records)))
+    table, truth = task.drop_columns(["entity"]), entity_numbers(task, "entity")
+    print(f"{name} {salt}: {table.num_rows:,} records, {len(np.unique(truth)):,} entities", flush=True)
     resolver = EntityResolver(n_jobs=1).fit(table, id="id")
     print(f"  without labels {b_cubed(truth, resolver.resolve(table, id='id').labels).f1:.4f}", flush=True)
     with Team(1) as team:
@@ -85,35 +105,46 @@ def measure(name: str, options: argparse.Namespace) -> None:
         search = LinkSearch(rounds=rounds, sweeps=sweeps)
         labels = records.settle(rows, rows, Verdicts(), search=search, seed=0, team=team)
         print(f"  a store begins with {b_cubed(truth, labels).f1:.4f}", flush=True)
-        if not options.no_labelled and options.half == "test":
-            fitted = EntityResolver(n_jobs=1).fit(task.train, "entity", id="id")
+        if not options.no_labelled:
+            kept = entities_with(entity_numbers(labelled, "entity"), records=options.records)
+            fitted = EntityResolver(n_jobs=1).fit(labelled.filter(pa.array(kept)), "entity", id="id")
             found = fitted.resolve(table, id="id").labels
             print(f"  half of all entities {b_cubed(truth, found).f1:.4f}", flush=True)
+        curves: dict[str, list[float]] = {}
         for strategy in [EXPECTED] if options.estimate else options.strategies.split("; "):
-            begun, curves, slow, wholes = time.process_time(), [], [], 0
-            for seed in range(options.seeds):
-                engine = QuestionEngine(
-                    records,
-                    labels,
-                    strategy=EXPECTED if strategy == PAIRS else strategy,
-                    whole=strategy != PAIRS,
-                    teach=not options.no_teaching,
-                    seed=seed,
-                    team=team,
-                )
-                curve, seconds, whole = answer(engine, truth, options, seed)
-                curves.append(curve)
-                slow += seconds
-                wholes += whole
-            mean = np.mean(curves, axis=0)
-            low, high = np.min(curves, axis=0)[-1], np.max(curves, axis=0)[-1]
-            print(
-                f"  {strategy:>27}: "
-                + "  ".join(f"{mark} {value:.4f}" for mark, value in zip(MARKS, mean, strict=False))
-                + f"  (last {low:.4f}-{high:.4f}; {wholes / options.seeds:.0f} whole;"
-                + f" {time.process_time() - begun:.0f} CPU s; an answer {np.median(slow):.3f} s)",
-                flush=True,
+            begun = time.process_time()
+            if strategy == DEDUPE.name:
+                curves[strategy] = ask_by_dedupe(name, table, truth, seed)
+                told(strategy, curves[strategy], "")
+                continue
+            engine = QuestionEngine(
+                records,
+                labels,
+                strategy=EXPECTED if strategy == PAIRS else strategy,
+                whole=strategy != PAIRS,
+                teach=not options.no_teaching,
+                seed=seed,
+                team=team,
             )
+            curves[strategy], seconds, whole = answer(engine, truth, options, seed)
+            cost = f"{time.process_time() - begun:.0f} CPU s; an answer {np.median(seconds):.3f} s"
+            told(strategy, curves[strategy], f"{whole} whole; {cost}")
+    return curves
+
+
+def ask_by_dedupe(name: str, table: pa.Table, truth: NDArray[Any], seed: int) -> list[float]:
+    """Return B-cubed after labels that dedupe's active learner has asked for; as far as it came."""
+    with tempfile.TemporaryDirectory() as folder:
+        records, answers = Path(folder) / "records.csv", Path(folder) / "truth.csv"
+        pyarrow.csv.write_csv(table, records)
+        pyarrow.csv.write_csv(pa.table({"id": table.column("id"), "entity": truth}), answers)
+        command = [str(DEDUPE.python()), str(SCRIPTS / "dedupe_run.py"), name, "ask"]
+        command += [str(records), str(answers), str(seed), "--began", "0", "--limit", "600"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if not lines or "failed" in lines[-1]:
+        print(f"    dedupe: {lines[-1] if lines else done.stderr[-300:]}")
+    return [line["f1"] for line in lines if "f1" in line]
 
 
 def answer(

@@ -3,6 +3,7 @@
     dedupe_run.py SET fit TRAIN MODEL             (from labelled pairs of the training half)
     dedupe_run.py SET choose TRAIN MODEL          (the threshold that is best on labelled records)
     dedupe_run.py SET apply TEST MODEL THRESHOLD OUT TRUTH
+    dedupe_run.py SET ask RECORDS TRUTH SEED      (its active learner; TRUTH answers)
 
 ``apply`` tells its cost as soon as the clusters are written, and goes on to the threshold that would have
 been best, on the same scored pairs. Each phase has a limit of CPU time, one of memory, and one of the size
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import dedupe
+import numpy as np
 from dedupe import variables as kinds
 from halves import read_records
 from measuring import THRESHOLDS, b_cubed_f1, best_threshold, cost_since, read_entities, write_entities
@@ -35,6 +37,7 @@ LABELLED_PAIRS = 1_000
 LARGEST_FILE = 10 * 2**30
 LARGEST_MEMORY = 8 * 2**30
 SWEEP_SECONDS = 120.0
+MARKS = (25, 50, 100, 200)  # answers after which dedupe is trained
 
 #: For each set its fields and their kinds in dedupe; labelled pairs that differ are drawn by the first.
 FIELDS: dict[str, dict[str, str]] = {
@@ -191,6 +194,30 @@ def fit(name: str, train: Path, model: Path) -> None:
         learner.write_settings(stream)
 
 
+def ask(name: str, path: Path, answers: Path, seed: int) -> None:
+    """Let dedupe choose which pairs are labelled; tell B-cubed after so many, at its usual threshold."""
+    records, truth = read(name, path), {int(k): entity for k, entity in read_entities(answers).items()}
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - dedupe draws from it
+    learner = dedupe.Dedupe(definition(name, records), num_cores=1)
+    learner.prepare_training(records)
+    number = {id(record): key for key, record in records.items()}
+    for count in range(1, MARKS[-1] + 1):
+        (pair,) = learner.uncertain_pairs()
+        one, other = (number.get(id(record)) for record in pair)
+        if one is None or other is None:  # a copy: found by what it says
+            one, other = (next(k for k, record in records.items() if record == side) for side in pair)
+        same = truth[one] == truth[other]
+        learner.mark_pairs({"match": [pair], "distinct": []} if same else {"match": [], "distinct": [pair]})
+        if count in MARKS:
+            learner.train()
+            found = {str(key): f"alone {key}" for key in records}
+            for members, _ in learner.partition(records, 0.5):
+                found |= dict.fromkeys(map(str, members), str(members[0]))
+            told = {str(key): entity for key, entity in truth.items()}
+            print(json.dumps({"answers": count, "f1": b_cubed_f1(told, found)}), flush=True)
+
+
 class Scored:
     """The records of one file and the scores of all their blocked pairs."""
 
@@ -242,6 +269,9 @@ def run(options: argparse.Namespace) -> None:
         fit(options.set, records, model)
         print(json.dumps(cost_since(options.began)), flush=True)
         return
+    if options.phase == "ask":
+        ask(options.set, records, model, int(options.paths[2]))
+        return
     scored = Scored(options.set, records, model)
     if options.phase == "choose":
         print(json.dumps(scored.sweep(read_entities(records)) | cost_since(options.began)), flush=True)
@@ -256,7 +286,7 @@ def run(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("set", choices=FIELDS)
-    parser.add_argument("phase", choices=("fit", "choose", "apply"))
+    parser.add_argument("phase", choices=("fit", "choose", "apply", "ask"))
     parser.add_argument("paths", nargs="+")
     parser.add_argument("--began", type=float, required=True, help="when this process was started")
     parser.add_argument("--limit", type=float, required=True, help="CPU seconds for this phase")

@@ -103,11 +103,13 @@ def test_records_are_taken_out_of_a_whole_entity(page, server):
     page.wait_for_selector("table.whole")
     page.keyboard.press("Enter")
     api.expect(page.locator("#message")).to_contain_text("Choose the records")
-    page.locator("table.whole input").first.check()
+    page.locator("table.whole tr").nth(1).drag_to(page.locator(".outside"))
+    api.expect(page.locator("table.whole input").first).to_be_checked()
     page.keyboard.press("y")  # marked, and yet all one: not clear
     api.expect(page.locator("#message")).to_contain_text("Records are chosen")
     page.keyboard.press("Enter")
     answered(page, 0)
+    api.expect(page.locator("#message")).to_contain_text(f"entity {entity} has {len(rows) - 1}")
     labels = review.store.membership()
     assert labels[rows[0]] not in labels[rows[1:]]
     assert len(set(labels[rows[1:]].tolist())) == 1

@@ -23,6 +23,7 @@ ASSETS = {
     "review.js": ("review.js", "text/javascript"),
     "review.css": ("review.css", "text/css"),
 }
+MOST_TOLD = 6  # entities that an answer has changed
 LONGEST = 1_000  # characters of a name or a remark
 
 
@@ -68,7 +69,9 @@ class _Api:
             who=who,
             why=_text(asked, "why"),
         )
-        return {"saved": outcome.decision, "moved": outcome.moved} | self.question(asked)
+        changed = [{"entity": entity, "records": size} for entity, size in outcome.changed[:MOST_TOLD]]
+        saved = {"saved": outcome.decision, "moved": outcome.moved, "changed": changed}
+        return saved | self.question(asked)
 
     def undo(self, asked: dict[str, Any]) -> dict[str, Any]:
         return {"undone": self.review.undo(who=_text(asked, "who") or "me")} | self.question(asked)

@@ -155,18 +155,30 @@ function drawQuestion(found) {
 function drawWhole(progress) {
   const names = Object.keys(question.shown[0]);
   const table = make("table", { class: "whole" }, make("tr", {}, ...["take out", "entity", ...names].map((name) => make("th", {}, name))));
+  const outside = make("p", { class: "outside" }, "Drag records here that do not belong to the others.");
+  let dragged = null;
+  outside.addEventListener("dragover", (event) => event.preventDefault());
+  outside.addEventListener("drop", (event) => {
+    event.preventDefault();
+    if (dragged) dragged.click();
+  });
   question.shown.forEach((record, place) => {
     const box = make("input", { type: "checkbox", value: record.id, "aria-label": `take ${record.id} out` });
-    const row = make("tr", { class: `side${question.entities[place] % 2}` }, make("td", {}, box),
+    const row = make("tr", { class: `side${question.entities[place] % 2}`, draggable: "true" }, make("td", {}, box),
       make("td", {}, String.fromCharCode(65 + question.entities[place])), ...names.map((name) => make("td", {}, text(record[name]))));
     box.addEventListener("change", () => row.classList.toggle("out", box.checked));
+    row.addEventListener("dragstart", (event) => {
+      dragged = box;
+      event.dataTransfer.setData("text/plain", record.id); // without any, some browsers do not drag
+    });
     table.append(row);
   });
   main.append(
     make("h1", {}, "Are all these records one entity?"),
-    make("p", { class: "hint" }, "Choose the records that do not belong to the others, then save. Letters say which entity a record is in now. " +
+    make("p", { class: "hint" }, "Choose the records that do not belong to the others, or drag them out, then save. Letters say which entity a record is in now. " +
       `Asked because: ${question.reason}. ${progress.answers} answered.`),
     make("div", { class: "scroll" }, table),
+    outside,
     make("div", { class: "answers" },
       button("Yes, all one", "y", "yes", () => answer("same")),
       button("All but the chosen ones", "Enter", "part", () => answer("all but")),
@@ -193,7 +205,8 @@ function answer(said) {
   answering = true;
   doing(async () => {
     const found = await ask("api/answer", body);
-    say(`Saved as decision ${found.saved}; ${found.moved} records moved.`);
+    const changed = found.changed.map((one) => `entity ${one.entity} has ${one.records}`).join(", ");
+    say(`Saved as decision ${found.saved}; ${found.moved} records moved${changed ? `: ${changed} now` : ""}.`);
     drawQuestion(found);
     drawQuality();
   }).finally(() => { answering = false; });

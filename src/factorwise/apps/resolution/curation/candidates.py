@@ -60,6 +60,10 @@ class QuestionPairs(NamedTuple):
         """Return how much B-cubed changes, summed over records, if an answer is not what holds now."""
         return 2.0 * self.left_size * self.right_size / (self.left_size + self.right_size)
 
+    def about(self, labels: Ints, entities: Ints) -> NDArray[np.bool_]:
+        """Return which questions are about some entities."""
+        return np.isin(labels[self.left], entities) | np.isin(labels[self.right], entities)
+
     def select(self, chosen: NDArray[np.bool_] | Ints) -> QuestionPairs:
         """Return some of the questions."""
         columns: Any = (column[chosen] for column in self)
@@ -74,17 +78,20 @@ class QuestionPairs(NamedTuple):
         return QuestionPairs(*(np.concatenate(two) for two in zip(self, other, strict=True)))
 
 
-def near(records: LinkedRecords, labels: Ints, entities: Ints) -> QuestionPairs:
-    """Return the questions about some entities, and about two of which one is one of them."""
-    chosen = np.zeros(int(labels.max(initial=-1)) + 1, np.bool_)
-    chosen[entities] = True
-    inside = chosen[labels]
-    rows = np.flatnonzero(inside)
+def around(records: LinkedRecords, labels: Ints, entities: Ints) -> NDArray[np.int64]:
+    """Return the records of some entities, and of those that could be one with them."""
+    rows = np.flatnonzero(np.isin(labels, entities))
     _, entries = take_rows(records.graph.start, rows)
     good = records.scores[records.graph.pair[entries]] > LOWEST_NEAR
-    beside = chosen.copy()
-    beside[labels[records.graph.neighbor[entries[good]]]] = True
-    members = np.flatnonzero(beside[labels])
+    beside = labels[records.graph.neighbor[entries[good]]]
+    return np.flatnonzero(np.isin(labels, np.union1d(entities, beside)))
+
+
+def near(records: LinkedRecords, labels: Ints, entities: Ints) -> QuestionPairs:
+    """Return the questions about some entities, and about two of which one is one of them."""
+    members = around(records, labels, entities)
+    inside = np.isin(labels, entities)
+    rows = np.flatnonzero(inside)
     merges = merge_candidates(records.region(members), labels[members])
     merges = merges.select(inside[members[merges.left]] | inside[members[merges.right]])
     splits = split_candidates(records.region(rows), labels[rows])

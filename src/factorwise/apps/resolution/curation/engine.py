@@ -24,15 +24,25 @@ from factorwise.apps.resolution.curation.candidates import (
     SPLIT,
     WHOLE,
     QuestionPairs,
+    around,
     candidates_of,
     near,
     sides,
 )
-from factorwise.apps.resolution.curation.choices import APART, EXPECTED, RANDOM, TOGETHER, UNCERTAIN, Choice
+from factorwise.apps.resolution.curation.choices import (
+    APART,
+    EXPECTED,
+    RANDOM,
+    TOGETHER,
+    UNCERTAIN,
+    Choice,
+    widen,
+)
 from factorwise.apps.resolution.curation.estimates import Quality, RandomAnswers, quality_of
 from factorwise.apps.resolution.curation.regions import LinkedRecords
 from factorwise.apps.resolution.curation.strata import LinkStrata
 from factorwise.apps.resolution.curation.teaching import (
+    AnsweredGroups,
     GroupOdds,
     LabelledLinks,
     Teaching,
@@ -50,22 +60,20 @@ from factorwise.types import Ints
 
 POOL = 2_000  # questions that are kept ready
 TIRED = 0.5  # what a question is worth less for each one about the same entity before
-MOST_SHOWN = 12  # records of a question about whole entities
-WHOLE_GAIN = 2.5  # how many times more such a question must be worth: it takes longer to answer
+AT_ONCE = 1_500_000  # links that are looked at after an answer; of more, others after each answer
 LEARNING = LinkSearch(rounds=2, sweeps=1, hot=0.02, cold=0.02, jumps=1.0, extra=4)
 
 
 @dataclass(slots=True)
 class _Answered:
-    """Answers so far, as teaching needs them: links by decision, and what was said of the groups."""
+    """Answers so far, as teaching needs them: links by decision, and what was said of two groups."""
 
     links: list[LabelledLinks] = field(default_factory=list)
-    groups: list[tuple[float, float, bool]] = field(default_factory=list)
-    said: list[bool] = field(default_factory=list)
+    groups: AnsweredGroups = field(default_factory=AnsweredGroups)
 
 
 class Lessons(NamedTuple):
-    """What was prepared from answers: weights, questions, and records with other entities.
+    """What was prepared from answers: weights, odds of groups, questions, and records with other entities.
 
     rows, before, after
         Records that would change their entity, with the entity they had and a new number of a group.
@@ -73,6 +81,7 @@ class Lessons(NamedTuple):
 
     records: LinkedRecords
     teaching: Teaching | None
+    odds: GroupOdds
     pool: QuestionPairs
     rows: NDArray[np.int64]
     before: NDArray[np.int64]
@@ -116,13 +125,14 @@ class QuestionEngine:
         self.labels = np.asarray(labels, np.int64).copy()
         self.verdicts = Verdicts()
         self._said = Verdicts()  # without what is taken from records that were shown beside others
-        self.odds = GroupOdds()
         self.strategy, self.random_share, self.teach, self.whole = strategy, random_share, teach, whole
         self._random = np.random.default_rng([seed, 7])
         self._seed, self._team = seed, team
         self._preparing = Team(team.threads)  # of its own: an error in one search would end the other
         self._lock = threading.RLock() if lock is None else lock
         self._answered = _Answered()
+        self.odds = self._answered.groups.odds(records.scores, records.weights.unlinked)
+        self._turn = 0  # which part of a large table is looked at next
         self._tired: dict[int, int] = {}
         self._pool: QuestionPairs | None = None
         self._teaching: Teaching | None = None
@@ -140,37 +150,32 @@ class QuestionEngine:
             if drawn is not None:
                 return drawn
         if self._pool is None:
-            found = candidates_of(self.records, self.labels)
-            self._pool = self._best_questions(found, self.records, self._teaching)
+            possible = candidates_of(self.records, self.labels)
+            self._pool = self._best_questions(possible, self.records, self._teaching, self.odds)
         pool = self._pool
-        chance = self._chance(pool)
+        chance = self.odds.probability(pool.mean, pool.best, pool.together, pool.variance)
         value = np.where(pool.together, 1.0 - chance, chance) * pool.change()
-        if self.strategy == EXPECTED:
-            rank = value * TIRED ** self._times_asked(pool)
-        elif self.strategy == UNCERTAIN:
-            rank = -np.abs(chance - 0.5)
-        else:
-            rank = self._random.random(len(pool))
+        rank = self._rank(pool, chance, value)
         for place in np.argsort(-rank, kind="stable").tolist():
             left, right = int(pool.left[place]), int(pool.right[place])
             together = bool(self.labels[left] == self.labels[right])
             if together != pool.together[place] or not self._open(left, right, skip):
                 continue
-            choice = Choice(
-                left,
-                right,
-                together,
-                float(chance[place]),
-                SPLIT if together else MERGE,
-                self.strategy,
-                float(value[place]),
-                float(pool.mean[place]),
-                float(pool.best[place]),
-            )
+            kind, wanted = SPLIT if together else MERGE, self.strategy
+            found = Choice(left, right, together, float(chance[place]), kind, wanted, float(value[place]))
             if self.whole and self.strategy == EXPECTED:
-                return self._widened(choice, pool, value)
-            return choice
+                return widen(found, pool, value, self.labels, self.verdicts)
+            return found
         return None
+
+    def _rank(
+        self, pool: QuestionPairs, chance: NDArray[np.float64], value: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        if self.strategy == EXPECTED:
+            return np.asarray(value * TIRED ** self._times_asked(pool))
+        if self.strategy == UNCERTAIN:
+            return np.asarray(-np.abs(chance - 0.5))
+        return self._random.random(len(pool))
 
     def random_link(self, skip: frozenset[tuple[int, int]] = frozenset()) -> Choice | None:
         """Return a question about a link drawn by strata of its score, whatever the entities are now."""
@@ -202,7 +207,7 @@ class QuestionEngine:
         sizes = [int((self.labels == self.labels[record]).sum()) for record in (left, right)]
         change = 2.0 * sizes[0] * sizes[1] / (sizes[0] + sizes[1])
         value = (1.0 - chance if together else chance) * change
-        return Choice(left, right, together, chance, kind, reason, value, score, score)
+        return Choice(left, right, together, chance, kind, reason, value)
 
     def ask_again(self, decision: Mapping[str, Any]) -> Choice | None:
         """Return the question that a decision has answered, as it stands now; None if nobody asked."""
@@ -236,7 +241,8 @@ class QuestionEngine:
         self._touched.update(entities.tolist())
         if decision["answer"] == UNSURE:
             return np.zeros(0, np.int64)
-        self._learn(decision, choice)
+        self._learn(decision, None if choice is None else choice.together)
+        self.odds = self._answered.groups.odds(self.records.scores, self.records.weights.unlinked)
         changed = np.zeros(0, np.int64)
         if fits:
             region = np.flatnonzero(np.isin(self.labels, entities))
@@ -252,17 +258,20 @@ class QuestionEngine:
 
     def replay(self, decisions: Iterable[Mapping[str, Any]]) -> None:
         """Begin again with decisions of earlier sessions, which the entities follow already."""
-        self.verdicts, self._said, self._answered.links = Verdicts(), Verdicts(), []
+        self.verdicts, self._said, self._answered = Verdicts(), Verdicts(), _Answered()
         for decision in decisions:
             self._take_in(decision)
-            self._learn(decision, None)
+            asked = str(decision["asked"])
+            self._learn(decision, asked.endswith(TOGETHER) if asked.endswith((TOGETHER, APART)) else None)
+        self.odds = self._answered.groups.odds(self.records.scores, self.records.weights.unlinked)
         self._pool = None
 
     def prepare(self) -> Lessons:
         """Find weights, entities and questions that follow from the answers so far; nothing changes yet."""
         with self._lock:
             labels, links = self.labels.copy(), LabelledLinks.join(self._answered.links)
-            before, records = self._teaching, self.records
+            before, records, groups = self._teaching, self.records, self._answered.groups
+            due, pool = self._due(labels), self._pool
             self._touched.clear()
         teaching = None
         if self.teach and len(links.link):
@@ -270,13 +279,19 @@ class QuestionEngine:
             levels = records.levels[links.link]
             teaching = teach(self.base, levels, links.same, links.weight, before)
         weights = self.base if teaching is None else teaching.weights
-        if not np.array_equal(weights.values, records.weights.values):
-            records = records.weighed(weights)
-        rows, after = self._resettled(records, labels) if self.teach else (np.zeros(0, np.int64),) * 2
+        if due is not None or not np.array_equal(weights.values, records.weights.values):
+            records = records.weighed(weights, None if due is None else records.links_of(labels, due))
+        rows, after = self._resettled(records, labels, due) if self.teach else (np.zeros(0, np.int64),) * 2
         was = labels[rows]
         labels[rows] = after
-        pool = self._best_questions(candidates_of(records, labels), records, teaching)
-        return Lessons(records, teaching, pool, rows, was, after)
+        odds = groups.odds(records.scores, records.weights.unlinked)
+        if due is None or pool is None:
+            pool = self._best_questions(candidates_of(records, labels), records, teaching, odds)
+        else:
+            looked_at = np.union1d(due, after)
+            found = self._best_questions(near(records, labels, looked_at), records, teaching, odds)
+            pool = pool.select(~pool.about(labels, looked_at)).plus(found)
+        return Lessons(records, teaching, odds, pool, rows, was, after)
 
     def adopt(self, lessons: Lessons) -> NDArray[np.int64]:
         """Make what was prepared current; return the records whose entity changed, ascending.
@@ -284,7 +299,7 @@ class QuestionEngine:
         Entities that answers have touched meanwhile stay as they are.
         """
         rows, before, after = lessons.rows, lessons.before, lessons.after
-        self.records, self._teaching = lessons.records, lessons.teaching
+        self.records, self._teaching, self.odds = lessons.records, lessons.teaching, lessons.odds
         if len(rows):
             old, new = (np.unique(side, return_inverse=True)[1] for side in (before, after))
             part = component_numbers(int(old.max()) + int(new.max()) + 2, old, int(old.max()) + 1 + new)[old]
@@ -309,9 +324,27 @@ class QuestionEngine:
         self.labels[rows] = entities
         self._touched.update(np.unique(entities).tolist())
 
-    def _resettled(self, records: LinkedRecords, labels: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the records of entities that the weights would have otherwise, with new groups."""
-        unsettled = records.unsettled(labels)
+    def _due(self, labels: Ints) -> NDArray[np.int64] | None:
+        """Return the entities that are looked at after an answer, a part of a large table; None for all."""
+        parts = -(-len(self.records.scores) // AT_ONCE)
+        if parts <= 1 or self._pool is None:
+            return None
+        self._turn = (self._turn + 1) % parts
+        return np.arange(self._turn, int(labels.max()) + 1, parts)
+
+    def _resettled(
+        self, records: LinkedRecords, labels: Ints, due: Ints | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the records of entities that the weights would have otherwise, with new groups.
+
+        due
+            Entities that are looked at; None for all.
+        """
+        if due is None:
+            unsettled = records.unsettled(labels)
+        else:
+            members = around(records, labels, due)
+            unsettled = members[records.region(members).unsettled(labels[members])]
         wanted = np.zeros(int(labels.max(initial=-1)) + 1, np.bool_)
         wanted[labels[unsettled]] = True
         rows = np.flatnonzero(wanted[labels])
@@ -360,27 +393,22 @@ class QuestionEngine:
         self._said.add({**decision, "context": ()})
         return self.verdicts.add(decision)
 
-    def _learn(self, decision: Mapping[str, Any], choice: Choice | None) -> None:
-        """Keep what an answer says of links and of groups."""
+    def _learn(self, decision: Mapping[str, Any], together: bool | None) -> None:
+        """Keep what an answer says of links, and of two groups if it is known whether they were together."""
         links = label_links(decision, self.records.graph)
         if len(links.link):
             self._answered.links.append(links)
-        if choice is not None and choice.reason != RANDOM and choice.kind != WHOLE:
-            self._answered.groups.append((choice.mean, choice.best, choice.together))
-            self._answered.said.append(decision["answer"] == SAME)
-            mean, best, together = zip(*self._answered.groups, strict=True)
-            said = np.array(self._answered.said)
-            self.odds.learn(np.array(mean), np.array(best), np.array(together), said)
-
-    def _chance(self, pool: QuestionPairs) -> NDArray[np.float64]:
-        """Return the probability that the groups of each question are one entity."""
-        return self.odds.probability(pool.mean, pool.best, pool.together, pool.variance)
+        parts, context = decision["parts"], decision.get("context")
+        if together is not None and context and decision["answer"] != UNSURE:
+            groups = [np.array([*part, *beside]) for part, beside in zip(parts, context, strict=True)]
+            said = decision["answer"] == SAME
+            self._answered.groups.add(self.records.graph, groups, together=together, same=said)
 
     def _best_questions(
-        self, found: QuestionPairs, records: LinkedRecords, teaching: Teaching | None
+        self, found: QuestionPairs, records: LinkedRecords, teaching: Teaching | None, odds: GroupOdds
     ) -> QuestionPairs:
         """Return the questions that are worth most, and how uncertain their scores are."""
-        chance = self.odds.probability(found.mean, found.best, found.together)
+        chance = odds.probability(found.mean, found.best, found.together)
         value = np.where(found.together, 1.0 - chance, chance) * found.change()
         pool = found.select(np.argsort(-value, kind="stable")[:POOL])
         if teaching is not None and len(pool):
@@ -392,35 +420,9 @@ class QuestionEngine:
         """Put the questions about some entities in the place of those that were about them."""
         if self._pool is None:
             return
-        chosen = np.zeros(int(self.labels.max()) + 1, np.bool_)
-        chosen[entities[entities < len(chosen)]] = True
-        pool = self._pool
-        stale = chosen[self.labels[pool.left]] | chosen[self.labels[pool.right]]
-        found = near(self.records, self.labels, np.flatnonzero(chosen))
-        self._pool = pool.select(~stale).plus(self._best_questions(found, self.records, self._teaching))
-
-    def _widened(self, choice: Choice, pool: QuestionPairs, value: NDArray[np.float64]) -> Choice:
-        """Return a question about all doubtful groups around a pair, if it is worth the longer answer."""
-        ends = self.labels[[choice.left, choice.right]]
-        one, two = self.labels[pool.left], self.labels[pool.right]
-        beside = np.isin(one, ends) | np.isin(two, ends)
-        entities, worth = list(dict.fromkeys(ends.tolist())), 0.0
-        shown = sum(int((self.labels == entity).sum()) for entity in entities)
-        for place in np.flatnonzero(beside)[np.argsort(-value[beside], kind="stable")].tolist():
-            further = [e for e in (int(one[place]), int(two[place])) if e not in entities]
-            more = sum(int((self.labels == entity).sum()) for entity in further)
-            pair = (int(pool.left[place]), int(pool.right[place]))
-            if shown + more > MOST_SHOWN or self.verdicts.known(*pair) is not None:
-                continue
-            if (min(pair), max(pair)) in self.verdicts.asked:
-                continue
-            entities += further
-            shown += more
-            worth += float(value[place])
-        if shown < 3 or shown > MOST_SHOWN or worth < WHOLE_GAIN * choice.value:
-            return choice
-        rows = np.concatenate([np.flatnonzero(self.labels == entity) for entity in entities])
-        return choice._replace(kind=WHOLE, value=worth, records=tuple(rows.tolist()))
+        found = near(self.records, self.labels, entities)
+        fresh = self._best_questions(found, self.records, self._teaching, self.odds)
+        self._pool = self._pool.select(~self._pool.about(self.labels, entities)).plus(fresh)
 
     def _open(self, left: int, right: int, skip: frozenset[tuple[int, int]]) -> bool:
         """Return whether a question is neither answered, nor about two entities that were asked about."""
@@ -429,10 +431,8 @@ class QuestionEngine:
             return False
         if self.labels[left] == self.labels[right]:
             return True
-        return not self._asked_between(int(self.labels[left]), int(self.labels[right]))
-
-    def _asked_between(self, one: int, two: int) -> bool:
-        return any({int(self.labels[a]), int(self.labels[b])} == {one, two} for a, b in self.verdicts.asked)
+        ends = {int(self.labels[left]), int(self.labels[right])}
+        return not any({int(self.labels[a]), int(self.labels[b])} == ends for a, b in self.verdicts.asked)
 
     def _times_asked(self, pool: QuestionPairs) -> NDArray[np.float64]:
         """Return how often the two entities of each question were asked about."""

@@ -67,9 +67,22 @@ class LinkedRecords:
         graph = LinkGraph.from_pairs(n_records, first, second)
         return cls(graph, levels, weights, _scores(weights, levels), numbers, sources)
 
-    def weighed(self, weights: LevelWeights) -> LinkedRecords:
-        """Return the same links under other weights."""
-        return replace(self, weights=weights, scores=_scores(weights, self.levels))
+    def weighed(self, weights: LevelWeights, links: Ints | None = None) -> LinkedRecords:
+        """Return the same links under other weights.
+
+        links
+            Those that are scored anew, while the others keep their scores; None for all.
+        """
+        if links is None:
+            return replace(self, weights=weights, scores=_scores(weights, self.levels))
+        scores = self.scores.copy()
+        scores[links] = _scores(weights, self.levels[links])
+        return replace(self, weights=weights, scores=scores)
+
+    def links_of(self, labels: Ints, entities: Ints) -> NDArray[np.int64]:
+        """Return the links with a record of one of some entities."""
+        inside = np.isin(labels, entities)
+        return np.flatnonzero(inside[self.graph.first] | inside[self.graph.second])
 
     def region(self, rows: Ints) -> LinkedRecords:
         """Return some records, ascending, with the links between them; ``numbers`` says which they are."""

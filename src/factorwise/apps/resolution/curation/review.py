@@ -38,10 +38,19 @@ SHOWN = 20  # other members of a group that are shown
 
 
 class Outcome(NamedTuple):
-    """What an answer did: the decision that was kept, and how many records are in another entity now."""
+    """What an answer did.
+
+    decision
+        The number of the decision that was kept.
+    moved
+        How many records are in another entity now.
+    changed
+        The entities that these are in now, and how many records each has.
+    """
 
     decision: int
     moved: int
+    changed: tuple[tuple[int, int], ...] = ()
 
 
 class Review(Browser):
@@ -175,7 +184,7 @@ class Review(Browser):
             self._open = {name: one for name, one in self._open.items() if one.number != number}
             choice = asked.choice
             reason = choice.reason
-            if reason == RANDOM:
+            if choice.kind != WHOLE:
                 reason += TOGETHER if choice.together else APART
             context = []
             if choice.kind != WHOLE:
@@ -334,7 +343,9 @@ class Review(Browser):
             for one in self._taken.values()
         )
         for conflict in self.engine.verdicts.conflicts:
-            if len(conflict["parts"]) == 2 and conflict["asked"] != AGAIN:  # ask a second time, not forever
+            if len(conflict["parts"]) == 2 and not conflict["asked"].startswith(
+                AGAIN
+            ):  # a second time, not forever
                 left, right = (part[0] for part in conflict["parts"])
                 if (min(left, right), max(left, right)) not in open_pairs:
                     self.engine.verdicts.conflicts.remove(conflict)
@@ -387,7 +398,9 @@ class Review(Browser):
             self.reload()
             raise
         self._last = (number, who)
-        return Outcome(number, len(changed))
+        labels = self.engine.labels
+        names = np.unique(labels[changed]).tolist()
+        return Outcome(number, len(changed), tuple((name, int((labels == name).sum())) for name in names))
 
     def _question(self, choice: Choice) -> Question:
         self._numbers += 1

@@ -9,7 +9,7 @@ nobody was asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from factorwise.kernels.clusterings.links import LINK_WEIGHT
 from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.store.store import ALL_BUT, DIFFERENT, SAME
-from factorwise.types import Bools, Floats
+from factorwise.types import Bools, Floats, Ints
 from factorwise.world.links import LinkGraph
 
 #: What the log odds of two groups start from: a constant, and factors of the mean and of the best score,
@@ -34,24 +34,45 @@ SETTLED = 1e-3  # log odds that a step of the fit still moves
 SURE, SURE_LINKS, SURE_WEIGHT = 3.0, 300, 100.0  # score, number of each kind, and what they count for in all
 
 
-class GroupOdds:
-    """The probability that two groups are one entity, from the scores between them."""
+class AnsweredGroups:
+    """Answers about two groups each, with the links between them, so that they can be scored anew."""
 
     def __init__(self) -> None:
-        self.coefficients = np.array(START)
+        self._answers: list[tuple[NDArray[np.int64], int, bool, bool]] = []
+
+    def add(self, graph: LinkGraph, groups: Sequence[Ints], *, together: bool, same: bool) -> None:
+        """Keep an answer: whether the groups were in one entity, and whether they are said to be."""
+        one, two = (np.asarray(group[:LARGEST_GROUP], np.int64) for group in groups)
+        link = graph.find_pairs(np.repeat(one, len(two)), np.tile(two, len(one)))
+        self._answers.append((link[link >= 0], len(link), together, same))
+
+    def odds(self, scores: NDArray[np.float32], unlinked: float) -> GroupOdds:
+        """Return what the answers say of groups under these scores of the links."""
+        answers = list(self._answers)  # others may come meanwhile
+        if not answers:
+            return GroupOdds(np.array(START))
+        mean, best = np.full(len(answers), unlinked), np.full(len(answers), unlinked)
+        for place, (links, pairs, _, _) in enumerate(answers):
+            if len(links):
+                mine = scores[links].astype(np.float64)
+                mean[place] += float((mine - unlinked).sum()) / pairs
+                best[place] = mine.max()
+        together, same = (np.array([answer[k] for answer in answers]) for k in (2, 3))
+        features, start = _described(mean, best, together), np.array(START)
+        found, _ = fit_around(features, features @ start, same, np.ones(len(same)), np.array(SPREAD))
+        return GroupOdds(start + found)
+
+
+class GroupOdds(NamedTuple):
+    """The probability that two groups are one entity, from the scores between them."""
+
+    coefficients: NDArray[np.float64]
 
     def probability(
         self, mean: Floats, best: Floats, together: Bools, variance: Floats | float = 0.0
     ) -> NDArray[np.float64]:
         """Return the probability for each of some pairs of groups; ``variance`` is that of the scores."""
         return damped(_described(mean, best, together) @ self.coefficients, np.asarray(variance))
-
-    def learn(self, mean: Floats, best: Floats, together: Bools, same: Bools) -> None:
-        """Fit to all answers so far."""
-        features = _described(mean, best, together)
-        start = np.array(START)
-        fitted = fit_around(features, features @ start, same, np.ones(len(same)), np.array(SPREAD))
-        self.coefficients = start + fitted[0]
 
 
 class LabelledLinks(NamedTuple):
