@@ -235,7 +235,7 @@ def test_the_first_places_are_learned_from_the_members_at_the_roots_and_weigh_in
     given = parameters_of(rng)
     flows = problem.flows(given)
     at_first = sum(series.counts[0] for series in flows.series) + SMOOTHING
-    found = problem.refit(flows, given)
+    found = problem.fit_parameters(flows, given)
     np.testing.assert_allclose(np.exp(found.initial), at_first / at_first.sum())
     fit = sum(series.population * series.objective for series in flows.series)
     rest = problem.objective(given, flows) - fit - problem.transitions.penalty(given.weights)
