@@ -240,6 +240,13 @@ def test_matches_have_the_columns_of_the_reference_and_a_confidence(apply, folde
     assert f"8 and 9 concepts, {len(expected)} matches" in apply("-o", tmp_path / "o.tsv")
 
 
+def test_an_ending_that_stands_for_no_form_is_refused_before_work(run, folder, tmp_path):
+    result = run("align", "apply", *pair(folder), "-o", tmp_path / "found.docx")
+    assert (result.code, result.out) == (2, "")
+    assert "ends in .sssom.tsv, .sssom, .tsv, .txt, .rdf or .xml, or the format with --format" in result.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_only_sure_matches_are_kept_when_asked_for(apply):
     everything = json.loads(apply("--json"))["matches"]
     limit = everything[0]["confidence"]

@@ -777,6 +777,9 @@ def test_references_become_csl_json_bibtex_or_fields(run, tmp_path):
     assert (
         (tmp_path / "out.bib").read_text().startswith("@article{brand1990keeping,\n  author = {Brand, R.},\n")
     )
+    result = run("tag", "cite", references, "-o", tmp_path / "out.pdf")
+    assert (result.code, result.out) == (2, "")
+    assert "Give a name that ends in .json, .bib or .jsonl, or the format with --format." in result.err
     line = json.loads(run("tag", "cite", references, "--format", "fields").out)
     assert [field["name"] for field in line["fields"]][:3] == ["author", "date", "title"]
     result = run("cite", references, "-o", tmp_path / "works.csv")

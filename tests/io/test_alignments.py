@@ -100,6 +100,15 @@ def test_every_form_is_read_back(tmp_path, name):
     assert read_alignment(tmp_path / name) == rows
 
 
+def test_an_ending_that_stands_for_no_form_is_refused(tmp_path):
+    with pytest.raises(InvalidArgumentError, match=r"ends in \.sssom\.tsv, .*\.rdf or \.xml, or the format"):
+        write_alignment(tmp_path / "a.docx", [])
+    assert list(tmp_path.iterdir()) == []
+    write_alignment(tmp_path / "a.docx", [], "tsv")
+    write_alignment(tmp_path / "a", [])
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_sssom_of_others_is_read():
     text = """#curie_map:
 #  MA: "http://purl.org/MA_"

@@ -93,7 +93,7 @@ def test_parents_outside_the_file_are_kept_and_listed():
         (b'{"id": "a", "label": ["b"]}', "f.jsonl:1: 'label'", "must be a string"),
         (b'{"id": "a", "instances": [["x", "y", "z"]]}', "f.jsonl:1", "[name, description]"),
         (b'{"id": "a", "instances": "x"}', "f.jsonl:1", "[name, description]"),
-        (b'{"id": "a", "kind": "thing"}', "no concepts", "1 lines of the kind 'thing' are passed over"),
+        (b'{"id": "a", "kind": "thing"}', "no concepts", "lines of the kind 'thing' are not read: 1"),
         (b"[" * 100_000, "f.jsonl:1", "one object on each line"),
     ],
 )
@@ -134,9 +134,21 @@ def test_properties_are_read_and_written_with_domain_and_range(tmp_path):
     ]
     assert ontology.concepts[1].domain == ("A",)
     assert ontology.outside == ("text",)
-    assert "1 lines of the kind 'widget' are passed over" in ontology.notes[0]
+    assert "of the kind 'widget' are not read: 1. Kinds that are read" in ontology.notes[0]
     write_jsonl(tmp_path / "o.jsonl", ontology)
     assert read_ontology(tmp_path / "o.jsonl").concepts == ontology.concepts
+
+
+def test_individuals_are_read_on_request(tmp_path):
+    lines = jsonl({"id": "City"}, {"id": "Rome", "kind": "individual", "parents": ["City"]})
+    assert len(parse_jsonl(lines)) == 1
+    ontology = parse_jsonl(lines, individuals=True)
+    assert ontology.by_id["Rome"].kind == "individual"
+    write_jsonl(tmp_path / "o.jsonl", ontology)
+    assert read_ontology(tmp_path / "o.jsonl", individuals=True).concepts == ontology.concepts
+    (tmp_path / "o.obo").write_text("[Term]\nid: X:1\n\n[Instance]\nid: X:2\ninstance_of: X:1\n")
+    assert len(read_ontology(tmp_path / "o.obo")) == 1
+    assert read_ontology(tmp_path / "o.obo", individuals=True).by_id["X:2"].parents == ("X:1",)
 
 
 def test_obo_is_read(tmp_path):
@@ -346,6 +358,31 @@ class TestRdf:
         assert [concept.parents for concept in ontology.concepts] == [(), ()]
         assert "imports are not fetched (http://p)" in ontology.notes[0]
         assert "runs in 1 circle" in ontology.notes[1]
+
+    def test_definitions_by_equivalence_and_intersection_give_parents_and_circles(self):
+        text = PREFIXES + (
+            ":a a owl:Class . :b a owl:Class ; owl:equivalentClass :c . :c a owl:Class ; rdfs:subClassOf :a ."
+            " :d a owl:Class ; owl:equivalentClass [ a owl:Class ; owl:intersectionOf (:a [ a owl:Restriction"
+            " ; owl:onProperty :p ; owl:someValuesFrom :b ]) ] . :p a owl:ObjectProperty ; rdfs:domain :a ;"
+            " rdfs:range :b . :q a owl:SymmetricProperty ; owl:inverseOf :p ."
+        )
+        ontology = parse_rdf(text.encode(), name="o.ttl")
+        parents = {one.id[-1]: [above[-1] for above in one.parents] for one in ontology.concepts}
+        assert parents == {"a": [], "b": ["a"], "c": ["a"], "d": ["a"], "p": [], "q": []}
+        assert "runs in 1 circle" in ontology.notes[0]
+        q = ontology.concepts[-1]
+        assert (q.kind, q.domain[0][-1], q.range[0][-1]) == ("object_property", "b", "a")
+
+    def test_individuals_are_read_on_request(self):
+        text = PREFIXES + (
+            ":City a owl:Class . :Rome a :City ; rdfs:label 'Roma' . [] a :City ."
+            " :Nile a owl:NamedIndividual ."
+        )
+        assert len(parse_rdf(text.encode(), name="o.ttl")) == 1
+        city, nile, rome = parse_rdf(text.encode(), name="o.ttl", individuals=True).concepts
+        assert (city.kind, nile.kind, rome.kind) == ("class", "individual", "individual")
+        assert (rome.label, rome.parents, nile.parents) == ("Roma", (city.id,), ())
+        assert not rome.is_property
 
     def test_properties_have_kinds_domains_of_unions_and_ranges(self):
         text = PREFIXES + (

@@ -22,7 +22,7 @@ from factorwise.errors import (
     ModelFileError,
 )
 from factorwise.io.atomic import atomic_text
-from factorwise.io.file_kinds import EncodingError
+from factorwise.io.file_kinds import EncodingError, form_by_ending
 from factorwise.io.tables.formats import written_format
 
 if TYPE_CHECKING:  # Arrow takes its time to load
@@ -155,6 +155,16 @@ def check_tables(targets: Mapping[str, Path | None]) -> None:
                 written_format(path)
         except InvalidArgumentError as error:
             raise click.UsageError(f"{option}: {error}") from None
+
+
+def written_form(output: str, given: str | None, endings: Mapping[str, str], default: str) -> str:
+    """Return the form of an output: the one of ``--format``, or the one that its ending stands for."""
+    if given is not None or output == STANDARD:
+        return given or default
+    try:
+        return form_by_ending(output, endings, default)
+    except InvalidArgumentError as error:
+        raise click.UsageError(f"--output: {str(error).removesuffix('.')} with --format.") from None
 
 
 @contextmanager

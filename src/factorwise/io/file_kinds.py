@@ -1,10 +1,13 @@
-"""Recognise by its first bytes what kind of file was given in place of text."""
+"""Recognise the kind of a file by its first bytes or by the ending of its name."""
 
 from __future__ import annotations
 
 import codecs
+import os
+from collections.abc import Mapping
+from pathlib import PurePath
 
-from factorwise.errors import DataFileError
+from factorwise.errors import DataFileError, InvalidArgumentError
 
 # : First bytes of files that are often given by mistake, and what such a file is.
 _BEGINNINGS = {
@@ -58,3 +61,26 @@ def refuse_other_kind(start: bytes, name: str, wanted: str) -> None:
     for beginning, kind in _BEGINNINGS.items():
         if start.startswith(beginning):
             raise DataFileError(f"{name}: is {kind}, where {wanted} is needed. Give another file.")
+
+
+def form_by_ending(path: str | os.PathLike[str], endings: Mapping[str, str], default: str) -> str:
+    """Return the form in which a file is to be written; refuse an ending that stands for none.
+
+    endings
+        The form that each ending stands for, in lower case. Longer endings come first where one is the end
+        of another.
+    default
+        The form of a file whose name has no ending.
+    """
+    name = PurePath(path).name.lower()
+    if not PurePath(name).suffix:
+        return default
+    for ending, form in endings.items():
+        if name.endswith(ending):
+            return form
+    *others, last = endings
+    known = f"{', '.join(others)} or {last}" if others else last
+    raise InvalidArgumentError(
+        f"{os.fspath(path)!r} does not say in which format to write. Give a name that ends in {known}, or the"
+        " format."
+    )

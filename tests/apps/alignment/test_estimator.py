@@ -15,10 +15,18 @@ from sklearn.utils.validation import check_is_fitted
 
 import factorwise
 from factorwise import OntologyAligner
-from factorwise.apps.alignment.estimator import KIND, Match, entities_of, to_learn_from
+from factorwise.apps.alignment.estimator import (
+    KIND,
+    Match,
+    entities_of,
+    reference_pairs,
+    to_learn_from,
+    with_sure_matches,
+)
 from factorwise.apps.alignment.matching import CROWDING, FORBIDDEN, ConceptPairs, best_matching
 from factorwise.errors import InvalidArgumentError, ModelFileError
 from factorwise.io.models.files import ModelFile, read_model, write_model
+from factorwise.io.ontologies.alignments import Correspondence
 from factorwise.io.ontologies.ontology import Concept, Ontology
 from factorwise.learning.updates import PassiveAggressive, Unit
 from factorwise.metrics.alignment import score_matches
@@ -310,6 +318,33 @@ REFERENCES = [
     (["ab"], "which is no pair: give the ids of a left and a right concept"),
     ([("a0", "b8")], "no pair of the reference is among the candidate pairs"),
 ]
+
+
+def test_files_in_place_of_what_they_hold_are_refused(tmp_path):
+    side = Ontology((Concept("a", "cat"),))
+    aligner = OntologyAligner()
+    for wrong in ("a.owl", tmp_path):
+        with pytest.raises(InvalidArgumentError, match=r"an Ontology is needed.*read_ontology"):
+            aligner.fit(wrong, side, [("a", "a")])
+        with pytest.raises(InvalidArgumentError, match=r"an Ontology is needed.*read_ontology"):
+            aligner.fit_unlabelled(side, wrong)
+        with pytest.raises(InvalidArgumentError, match=r"list of known matches.*read_alignment"):
+            aligner.fit(side, side, wrong)
+
+
+def test_a_reference_may_be_what_was_read_from_a_file():
+    rows = [Correspondence("a", "b"), Correspondence("c", "d", "<"), ("e", "f")]
+    assert reference_pairs(rows) == [("a", "b"), ("e", "f")]
+
+
+def test_sure_matches_join_a_reference_that_is_known_in_part():
+    candidates = ConceptPairs(
+        2, 2, np.array([[0, 2], [0, 3], [1, 2], [1, 3]]), np.array([[9.0], [0.0], [0.0], [9.0]]), ("x",)
+    )
+    entity = with_sure_matches(candidates, np.ones(1), np.array([-1, 1, -1, 1]))
+    assert entity[0] == entity[2] > 3
+    assert entity[[1, 3]].tolist() == [1, 1]
+    assert with_sure_matches(candidates, np.zeros(1), entity).tolist() == entity.tolist()
 
 
 @pytest.mark.parametrize(("reference", "fault"), REFERENCES, ids=[repr(given) for given, _ in REFERENCES])

@@ -85,6 +85,43 @@ def test_whole_vocabularies_are_aligned_without_known_matches(left, right, refer
     assert score_matches(named(reference), [match[:2] for match in matches]).f1 >= least
 
 
+#: Two ontologies in the style of OAEI's conference track: definitions, a circle, inverses, dangling ids.
+CONFERENCES = (
+    """:Person a owl:Class . :Author a owl:Class ; owl:equivalentClass [ a owl:Class ; owl:intersectionOf
+    (:Person [ a owl:Restriction ; owl:onProperty :writes ; owl:someValuesFrom :Paper ]) ] .
+    :Paper a owl:Class ; rdfs:subClassOf :Contribution ; owl:disjointWith :Person .
+    :Contribution a owl:Class ; owl:equivalentClass :Written_contribution .
+    :Written_contribution a owl:Class . :Committee a owl:Class ; rdfs:subClassOf <http://other#Group> .
+    :writes a owl:ObjectProperty ; rdfs:domain :Author ; rdfs:range :Paper .
+    :writtenBy a owl:ObjectProperty ; owl:inverseOf :writes .
+    :title a owl:DatatypeProperty ; rdfs:domain :Paper .
+    :chair a :Committee ; rdfs:label "Programme Chairs" .
+    <http://o> owl:imports <http://not.there/o.owl> .""",
+    """:Human a owl:Class ; rdfs:label "person" . :Author a owl:Class ; rdfs:subClassOf :Human .
+    :Paper a owl:Class ; rdfs:subClassOf :Document . :Document a owl:Class ; owl:disjointWith :Human .
+    :ProgramCommittee a owl:Class ; rdfs:label "committee" .
+    :hasTitle a owl:DatatypeProperty, owl:FunctionalProperty ; rdfs:domain :Paper .
+    :isWrittenBy a owl:ObjectProperty ; rdfs:domain :Paper ; rdfs:range :Author .
+    :write_paper a owl:ObjectProperty ; rdfs:domain :Author ; rdfs:range :Paper .
+    :pc a :ProgramCommittee ; rdfs:label "program chairs" .""",
+)
+
+
+def test_conference_ontologies_are_aligned_whole_and_individuals_on_request():
+    sides = [parse_rdf((PREFIXES + text).encode(), name="v.ttl", individuals=True) for text in CONFERENCES]
+    left = sides[0]
+    assert any("imports are not fetched" in note for note in left.notes)
+    assert any("circle" in note for note in left.notes)
+    assert left.outside == ("http://other#Group",)
+    assert left.by_id["http://x#Author"].parents == ("http://x#Person",)
+    found = {match[:2] for match in OntologyAligner().fit_unlabelled(*sides).predict(*sides)}
+    assert found >= named("Person-Human Author-Author Paper-Paper Committee-ProgramCommittee")
+    assert found >= named("title-hasTitle writtenBy-isWrittenBy writes-write_paper chair-pc")
+    for a, b in found:
+        kinds = [side.by_id[one].kind for side, one in zip(sides, (a, b), strict=True)]
+        assert kinds[0] == kinds[1]
+
+
 def test_one_model_is_learned_from_several_pairs(tmp_path):
     aligner = OntologyAligner(passes=2, steps=20)
     aligner.fit_pairs([(*PEOPLE[:2], named(PEOPLE[2])), (*WRITINGS[:2], named(WRITINGS[2]))])

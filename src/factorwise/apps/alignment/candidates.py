@@ -4,7 +4,7 @@ All pairs of two ontologies are too many to score and nearly all of them absurd.
 concept of either side, those of the other that are nearest by the words of their names, by the letters of
 their names, by the texts about them and their instances, and by the words of their names with those of the
 concepts right above; and the children and parts of concepts that surely match. Classes are paired with
-classes, properties with properties.
+classes, properties with properties, individuals with individuals.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def candidate_pairs(
     if config.relatives:
         found.append(_relatives(left, right))
     pairs = np.unique(np.concatenate(found), axis=0)
-    kinds = np.array(left.is_property)[pairs[:, 0]], np.array(right.is_property)[pairs[:, 1]]
+    kinds = np.array(left.kinds)[pairs[:, 0]], np.array(right.kinds)[pairs[:, 1]]
     return np.asarray(pairs[kinds[0] == kinds[1]], dtype=np.int64)
 
 

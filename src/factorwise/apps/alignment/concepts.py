@@ -10,9 +10,9 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
-from factorwise.io.ontologies.ontology import Concept, Ontology
+from factorwise.io.ontologies.ontology import PROPERTY, Concept, Ontology
 
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"})
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
@@ -72,6 +72,7 @@ def content_words(text: str) -> tuple[str, ...]:
     return tuple(word for word in every if word not in STOP_WORDS) or every
 
 
+@lru_cache(maxsize=1 << 16)  # names come again in many pairs
 def head_word(text: str) -> str:
     """Word that says what kind of thing is named: before the first preposition, otherwise the last.
 
@@ -125,8 +126,8 @@ class ConceptTable:
         Numbers of the concepts above each by is-a and by part-of; what lies outside the file is left out. The
         wholes of a property are the classes of its domain and range: they speak for the property, and it, as
         a part of theirs, for them.
-    is_property
-        Whether each is a property; properties match properties, and classes match classes.
+    kinds
+        "class", "property" or "individual" for each; concepts match others of their kind only.
     disjoint
         Pairs of concepts that are said to have nothing in common.
     comments, instances
@@ -137,7 +138,7 @@ class ConceptTable:
     names: tuple[tuple[Name, ...], ...]
     parents: tuple[tuple[int, ...], ...]
     wholes: tuple[tuple[int, ...], ...]
-    is_property: tuple[bool, ...]
+    kinds: tuple[str, ...]
     disjoint: tuple[tuple[int, int], ...]
     comments: tuple[str, ...]
     instances: tuple[tuple[tuple[str, str], ...], ...]
@@ -156,7 +157,7 @@ class ConceptTable:
                 _known(number, concept, (*concept.part_of, *concept.domain, *concept.range))
                 for concept in concepts
             ),
-            is_property=tuple(concept.is_property for concept in concepts),
+            kinds=tuple(PROPERTY if concept.is_property else concept.kind for concept in concepts),
             disjoint=tuple(
                 (index, other)
                 for index, concept in enumerate(concepts)

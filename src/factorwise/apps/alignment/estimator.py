@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
@@ -13,7 +13,13 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from factorwise.apps.alignment.general import general_weights, self_trained
+from factorwise.apps.alignment.general import (
+    SURE,
+    adapted_pairs,
+    fit_logistic,
+    general_weights,
+    sure_matches,
+)
 from factorwise.apps.alignment.matching import (
     CROWDING,
     ConceptPairs,
@@ -27,6 +33,7 @@ from factorwise.apps.learned_estimator import LearnedEstimator
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.acceptances import AcceptanceName
 from factorwise.io.models.learned import damaged, plain_settings
+from factorwise.io.ontologies.alignments import EQUIVALENT, Correspondence
 from factorwise.io.ontologies.ontology import Ontology
 from factorwise.learning.samplerank.learner import Callback, Learned, SampleRank
 from factorwise.learning.samplerank.preferences import MetricName
@@ -36,8 +43,9 @@ from factorwise.metrics.calibration import Reliability, reliability
 from factorwise.validation import check_count
 
 KIND = "alignment"
+DRAWN_BY_LABELS = 5.0  # precision of the prior of learning from known matches, around self-trained weights
 
-Reference = Iterable[tuple[str, str]]
+Reference = Iterable[tuple[str, str] | Correspondence]
 
 
 class Match(NamedTuple):
@@ -164,12 +172,22 @@ class OntologyAligner(LearnedEstimator):
         """Learn one model from several pairs of ontologies, each with ids that are known to match."""
         check_count("steps", self.steps)
         rule = capped_rule(self.update, self.cap)
-        parts = []
+        parts, centers = [], []
         for left, right, reference in pairs:
-            entity = entities_of(left, right, list(reference))
-            parts.append(to_learn_from(ConceptPairs.of(left, right), entity, self.complete))
+            entity = entities_of(left, right, reference)
+            everything, center = self._adapted(left, right)
+            to_learn_from(everything, entity, self.complete)  # refuses a reference without candidates
+            if self.one_to_one and not self.complete:
+                entity = with_sure_matches(everything, center, entity)
+            parts.append(to_learn_from(everything, entity, self.complete))
+            centers.append(center)
         if not parts:
             raise InvalidArgumentError("there are no ontologies to learn from: give at least one pair.")
+        true = np.concatenate([np.equal(*entity[candidates.edges].T) for candidates, entity in parts])
+        features = np.vstack([candidates.features for candidates, _ in parts])
+        matches = np.mean(centers, axis=0)
+        if not self.complete:
+            matches = fit_logistic(features, true, matches, DRAWN_BY_LABELS)
         learner = SampleRank(
             update=rule,
             accept=self.accept,
@@ -177,8 +195,8 @@ class OntologyAligner(LearnedEstimator):
             fixed=(CROWDING,) if self.one_to_one else (),
         )
         worlds = [training_world(candidates, entity, metric=self.metric) for candidates, entity in parts]
-        model, names = worlds[0].model, parts[0][0].names
-        start = starting_weights(self._general(names), one_to_one=self.one_to_one)
+        model = worlds[0].model
+        start = starting_weights(matches, one_to_one=self.one_to_one)
         learned = learner.fit(
             worlds,
             passes=self.passes,
@@ -189,8 +207,7 @@ class OntologyAligner(LearnedEstimator):
             callback=callback,
         )
         self._keep(learned, model)
-        scores = np.concatenate([self._scores(candidates) for candidates, _ in parts])
-        true = np.concatenate([np.equal(*entity[candidates.edges].T) for candidates, entity in parts])
+        scores = features @ self.weights_[: features.shape[1]]
         self.calibration_: tuple[float, float] = _calibrated(scores, true)
         self.reliability_: Reliability | None = reliability(self._probability(scores), true)
         self.settings_ = plain_settings(
@@ -215,8 +232,7 @@ class OntologyAligner(LearnedEstimator):
 
     def fit_unlabelled(self, left: Ontology, right: Ontology) -> Self:
         """Adapt the weights that come with the package to two ontologies of which no match is known."""
-        candidates = ConceptPairs.of(left, right)
-        weights = self_trained(candidates, self._general(candidates.names))
+        candidates, weights = self._adapted(left, right)
         model = matching_model(candidates)
         flat = model.blocks.flat(starting_weights(weights, one_to_one=self.one_to_one))
         self._keep(Learned(flat, flat, flat, 0.0, [], interrupted=False), model)
@@ -246,6 +262,7 @@ class OntologyAligner(LearnedEstimator):
 
     def explain(self, left: Ontology, right: Ontology, ours: str, theirs: str) -> MatchExplanation:
         """Say why a concept of the left and one of the right, given by their ids, match or do not."""
+        check_ontologies(left, right)
         for side, one in ((left, ours), (right, theirs)):
             if one not in side.by_id:
                 raise InvalidArgumentError(f"no concept of {side.name!r} has the id {one!r}.")
@@ -281,7 +298,7 @@ class OntologyAligner(LearnedEstimator):
     ) -> tuple[ConceptPairs, NDArray[np.float64], NDArray[np.int64]]:
         """Return the candidate pairs, their scores, and the numbers of those that match."""
         self._check_fitted()
-        candidates = ConceptPairs.of(left, right)
+        candidates, _ = self._adapted(left, right)
         model = matching_model(candidates)
         self._give_weights(model)
         scores = self._scores(candidates)
@@ -291,15 +308,19 @@ class OntologyAligner(LearnedEstimator):
         steps = self.search_steps * candidates.n_concepts
         return candidates, scores, annealed_matching(candidates, model, steps=steps, seed=self._seed())
 
-    def _general(self, names: Sequence[str]) -> NDArray[np.float64]:
-        """Return the weights to begin with; zero for features that they do not have."""
-        known = general_weights() if self.general is None else self.general
-        return np.array([known.get(name, 0.0) for name in names])
+    def _adapted(self, left: Ontology, right: Ontology) -> tuple[ConceptPairs, NDArray[np.float64]]:
+        """Return what `adapted_pairs` does; the last two ontologies are remembered."""
+        check_ontologies(left, right)
+        last = self.__dict__.get("_last")
+        if last is None or last[0] is not left or last[1] is not right or last[2] is not self.general:
+            known = general_weights() if self.general is None else self.general
+            last = self._last = (left, right, self.general, adapted_pairs(left, right, known))
+        return last[3]
 
     def score(self, left: Ontology, right: Ontology, reference: Reference) -> float:
         """Return the F1 of the predicted matches."""
         found = [(match.left, match.right) for match in self.predict(left, right)]
-        return score_matches(reference, found).f1
+        return score_matches(reference_pairs(reference), found).f1
 
     def weights_by_name(self) -> dict[str, float]:
         """Return the weights with their names, the largest in size first; what is fixed is left out."""
@@ -328,21 +349,49 @@ class OntologyAligner(LearnedEstimator):
         return np.asarray(expit(slope * scores + intercept))
 
 
-def entities_of(left: Ontology, right: Ontology, reference: Sequence[tuple[str, str]]) -> NDArray[np.int64]:
+def check_ontologies(*sides: object) -> None:
+    """Refuse what is no ontology, such as the path of its file."""
+    for side in sides:
+        if not isinstance(side, Ontology):
+            raise InvalidArgumentError(
+                f"an Ontology is needed, but {side!r} was given: read its file with read_ontology of"
+                " factorwise.io.ontologies.ontology."
+            )
+
+
+def reference_pairs(reference: Reference) -> list[tuple[str, str]]:
+    """Return the pairs of ids of a reference; correspondences of another relation than ``=`` are left out."""
+    if isinstance(reference, str | PathLike):
+        raise InvalidArgumentError(
+            f"a reference is a list of known matches, but {reference!r} was given: read its file with"
+            " read_alignment of factorwise.io.ontologies.alignments."
+        )
+    pairs = []
+    for row in reference:
+        if isinstance(row, Correspondence):
+            if row.relation == EQUIVALENT:
+                pairs.append((row.source, row.target))
+        elif isinstance(row, str) or len(row) != 2:
+            raise InvalidArgumentError(
+                f"the reference holds {row!r}, which is no pair: give the ids of a left and a right concept."
+            )
+        else:
+            pairs.append((row[0], row[1]))
+    return pairs
+
+
+def entities_of(left: Ontology, right: Ontology, reference: Reference) -> NDArray[np.int64]:
     """Number the concepts of both sides so that matching ones have the same number; -1 where not named."""
+    check_ontologies(left, right)
+    known = reference_pairs(reference)
     ours = {name: number for number, name in enumerate(left.by_id)}
     theirs = {name: number + len(ours) for number, name in enumerate(right.by_id)}
-    if not reference:
+    if not known:
         raise InvalidArgumentError("the reference holds no match: there is nothing to learn from.")
     edges = []
-    for pair in reference:
-        if isinstance(pair, str) or len(pair) != 2:
-            raise InvalidArgumentError(
-                f"the reference holds {pair!r}, which is no pair: give the ids of a left and a right concept."
-            )
-        a, b = pair
-        for name, known, side in ((a, ours, "left"), (b, theirs, "right")):
-            if name not in known:
+    for a, b in known:
+        for name, has, side in ((a, ours, "left"), (b, theirs, "right")):
+            if name not in has:
                 raise InvalidArgumentError(
                     f"the reference matches {name!r}, which the ontology on the {side} does not have: check"
                     " that the ontologies are given in the order of the reference's columns."
@@ -376,6 +425,18 @@ def to_learn_from(
             " common: there is nothing to learn from."
         )
     return candidates, kept
+
+
+def with_sure_matches(
+    candidates: ConceptPairs, weights: NDArray[np.float64], entity: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Add the matches that self-trained weights are sure of to entities that are known in part."""
+    sure = candidates.edges[sure_matches(candidates, weights, SURE)]
+    new = sure[(entity[sure] < 0).all(axis=1)]
+    added = entity.copy()
+    # `to_learn_from` numbers concepts that are not named from len(entity) on
+    added[new] = 2 * len(entity) + np.arange(len(new))[:, None]
+    return added
 
 
 def _calibrated(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[float, float]:

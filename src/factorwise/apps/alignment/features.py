@@ -5,7 +5,8 @@ straight line of a similarity and because online learners want features of one s
 among its rivals says more than how similar it is, and holds for other ontologies too, so its places among
 all candidates of either concept are features of their own.
 
-Nothing here is learned from matches: rarity, lexicon and anchors come from the two ontologies alone.
+Rarity and lexicon come from the two ontologies alone. Anchors, the pairs that the neighbours of others are
+judged by, come from an untrained score at first; matches that are found to be sure can take their place.
 """
 
 from __future__ import annotations
@@ -15,11 +16,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from factorwise.apps.alignment.concepts import ConceptTable
 from factorwise.apps.alignment.lexicon import OFTEN, ONCE, Lexicon
 from factorwise.apps.alignment.names import NameEvidence
-from factorwise.apps.alignment.structure import StructureEvidence, anchors, standing
+from factorwise.apps.alignment.structure import (
+    StructureEvidence,
+    anchor_matrix,
+    anchors,
+    standing,
+)
 from factorwise.apps.alignment.texts import shared_instances, text_vectors
 from factorwise.apps.alignment.vectors import cosines, letter_terms, tfidf, word_terms
 from factorwise.errors import ShapeError
@@ -65,40 +72,69 @@ class PairFeatures:
     score: NDArray[np.float64]
 
 
+class PairEvidence:
+    """What names, texts and neighbours say about the pairs of `candidate_pairs`.
+
+    A concept's rivals are sought among ``pairs`` (number on the left, number on the right): give all
+    candidates at once.
+    """
+
+    def __init__(
+        self, left: ConceptTable, right: ConceptTable, pairs: Ints, *, lexicon: Lexicon | None = None
+    ) -> None:
+        self.pairs = np.asarray(pairs)
+        if self.pairs.ndim != 2 or self.pairs.shape[1] != 2:
+            raise ShapeError(f"pairs must have the shape (pairs, 2), but {self.pairs.shape} was given.")
+        self.shape = len(left), len(right)
+        lexicon = lexicon or Lexicon.of(left, right)
+        raw = NameEvidence(left, right, lexicon).columns(self.pairs)
+        raw["letters"] = cosines(*tfidf(letter_terms(left), letter_terms(right)), self.pairs)
+        raw["words"] = cosines(*tfidf(word_terms(left, lexicon), word_terms(right, lexicon)), self.pairs)
+        raw["text"] = cosines(*text_vectors(left, right), self.pairs)
+        raw["text below"] = cosines(*text_vectors(left, right, below=True), self.pairs)
+        raw["shared instances"] = shared_instances(left, right, self.pairs)
+        self.raw = raw
+        by_name = (
+            0.5 * raw["explained overlap"] * raw["covered"] + 0.3 * raw["overlap"] + 0.2 * raw["letters"]
+        )
+        self.by_name = np.where(raw["contrast"] > 0, 0.7, 1.0) * by_name
+        self.by_text = np.maximum(raw["text"], raw["text below"])
+        self.structure = StructureEvidence(left, right)
+
+    def features(self, matches: Ints | None = None) -> PairFeatures:
+        """Return the features of the pairs.
+
+        matches : int[matches]
+            Numbers of the pairs by which the neighbours of others are judged; None: those that an untrained
+            score takes for sure.
+        """
+        if matches is None:
+            score = self.by_name
+            for _ in range(ROUNDS):
+                around, score = self._placed(anchors(score, self.pairs, self.shape, ANCHOR))
+        else:
+            around, score = self._placed(anchor_matrix(self.pairs[matches], self.shape))
+        raw = self.raw | around
+        raw |= _standings("", score, self.pairs)
+        raw |= _standings("by name ", self.by_name, self.pairs)
+        raw |= _standings("by text ", self.by_text, self.pairs)
+        raw["text on both sides"] = (self.by_text > 0).astype(np.float64)
+        binned = _binned(raw)
+        shape = len(self.pairs), len(binned)
+        return PairFeatures(np.stack([*binned.values()], axis=1).reshape(shape), tuple(binned), score)
+
+    def _placed(self, anchored: csr_array) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
+        """Return what the neighbours of each pair say, and an untrained score of the pairs."""
+        around = self.structure.columns(self.pairs, anchored)
+        by_place = 0.5 * around["above meet"] + 0.3 * around["below share"] + 0.2 * around["ancestors share"]
+        return around, self.by_name + 0.15 * by_place + 0.3 * self.by_text
+
+
 def pair_features(
     left: ConceptTable, right: ConceptTable, pairs: Ints, *, lexicon: Lexicon | None = None
 ) -> PairFeatures:
-    """Features of the pairs (number on the left, number on the right) of `candidate_pairs`.
-
-    A concept's rivals are sought among ``pairs``: give all candidates at once.
-    """
-    pairs = np.asarray(pairs)
-    if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise ShapeError(f"pairs must have the shape (pairs, 2), but {pairs.shape} was given.")
-    lexicon = lexicon or Lexicon.of(left, right)
-    raw = NameEvidence(left, right, lexicon).columns(pairs)
-    raw["letters"] = cosines(*tfidf(letter_terms(left), letter_terms(right)), pairs)
-    raw["words"] = cosines(*tfidf(word_terms(left, lexicon), word_terms(right, lexicon)), pairs)
-    raw["text"] = cosines(*text_vectors(left, right), pairs)
-    raw["text below"] = cosines(*text_vectors(left, right, below=True), pairs)
-    raw["shared instances"] = shared_instances(left, right, pairs)
-    by_name = 0.5 * raw["explained overlap"] * raw["covered"] + 0.3 * raw["overlap"] + 0.2 * raw["letters"]
-    by_name = np.where(raw["contrast"] > 0, 0.7, 1.0) * by_name
-    structure = StructureEvidence(left, right)
-    by_text = np.maximum(raw["text"], raw["text below"])
-    score = by_name
-    for _ in range(ROUNDS):
-        around = structure.columns(pairs, anchors(score, pairs, (len(left), len(right)), ANCHOR))
-        by_place = 0.5 * around["above meet"] + 0.3 * around["below share"] + 0.2 * around["ancestors share"]
-        score = by_name + 0.15 * by_place + 0.3 * by_text
-    raw |= around
-    raw |= _standings("", score, pairs)
-    raw |= _standings("by name ", by_name, pairs)
-    raw |= _standings("by text ", by_text, pairs)
-    raw["text on both sides"] = (by_text > 0).astype(np.float64)
-    binned = _binned(raw)
-    values = np.stack(list(binned.values()), axis=1) if len(pairs) else np.zeros((0, len(binned)))
-    return PairFeatures(values, tuple(binned), score)
+    """Return the features of pairs, judged by an untrained score of their neighbours."""
+    return PairEvidence(left, right, pairs, lexicon=lexicon).features()
 
 
 def _standings(prefix: str, score: Floats, pairs: Ints) -> dict[str, NDArray[np.float64]]:

@@ -19,8 +19,10 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 from factorwise.apps.alignment.matching import ConceptPairs, best_matching
+from factorwise.io.ontologies.ontology import Ontology
 
 SURE = 0.9  # probability from which on a match teaches others
+NEIGHBOR = 0.8  # probability from which on a match speaks for its neighbors
 ROUNDS = 2  # of self-training
 DRAWN = 30.0  # precision of the prior of self-training, around the general weights
 SPREAD = 3.0  # precision of the prior of the general weights, around zero
@@ -57,17 +59,39 @@ def self_trained(candidates: ConceptPairs, general: NDArray[np.float64]) -> NDAr
     """
     weights = general
     for _ in range(ROUNDS):
-        scores = candidates.features @ weights
-        best = best_matching(candidates, scores)
-        sure = best[expit(scores[best]) >= SURE]
+        sure = sure_matches(candidates, weights, SURE)
         if not len(sure):
             break
         concepts = np.unique(candidates.edges[sure])
         known = np.isin(candidates.edges, concepts).any(axis=1)  # a matched concept has no other match
-        true = np.zeros(len(scores), dtype=bool)
+        true = np.zeros(len(candidates.edges), dtype=bool)
         true[sure] = True
         weights = fit_logistic(candidates.features[known], true[known], general, DRAWN)
     return weights
+
+
+def sure_matches(candidates: ConceptPairs, weights: NDArray[np.float64], least: float) -> NDArray[np.int64]:
+    """Return the pairs, by number, that match one to one with a probability of at least ``least``."""
+    scores = candidates.features @ weights
+    best = best_matching(candidates, scores)
+    return np.asarray(best[expit(scores[best]) >= least])
+
+
+def adapted_pairs(
+    left: Ontology, right: Ontology, known: Mapping[str, float]
+) -> tuple[ConceptPairs, NDArray[np.float64]]:
+    """Return the candidate pairs of two ontologies, and weights for them that need no known matches.
+
+    The neighbors of the pairs are judged by the matches that a first run of self-training is sure of.
+
+    known
+        Weights to begin with, by the names of features; others are zero.
+    """
+    candidates = ConceptPairs.of(left, right)
+    general = np.array([known.get(name, 0.0) for name in candidates.names])
+    sure = sure_matches(candidates, self_trained(candidates, general), NEIGHBOR)
+    candidates = candidates.judged_by(sure)
+    return candidates, self_trained(candidates, general)
 
 
 def fit_logistic(

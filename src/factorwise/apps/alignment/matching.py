@@ -8,7 +8,7 @@ that make a class unsatisfiable are forbidden in the same way, by a factor for e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from scipy.sparse.csgraph import connected_components
 from factorwise.apps.alignment.candidates import candidate_pairs
 from factorwise.apps.alignment.coherence import ConflictTemplate, Disjointness
 from factorwise.apps.alignment.concepts import ConceptTable
-from factorwise.apps.alignment.features import pair_features
+from factorwise.apps.alignment.features import PairEvidence, PairFeatures
+from factorwise.apps.alignment.lexicon import Lexicon
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import RelocateToCandidate, RelocateToNew
@@ -56,6 +57,8 @@ class ConceptPairs:
         What each feature says.
     disjointness
         Which concepts have nothing in common; None if that does not matter.
+    evidence
+        What the features are made from; None if they do not change.
     """
 
     n_left: int
@@ -64,16 +67,24 @@ class ConceptPairs:
     features: NDArray[np.float64]
     names: tuple[str, ...]
     disjointness: Disjointness | None = None
+    evidence: PairEvidence | None = None
 
     @classmethod
     def of(cls, left: Ontology, right: Ontology) -> ConceptPairs:
         """Find the candidate pairs of two ontologies and describe them."""
         ours, theirs = ConceptTable.of(left), ConceptTable.of(right)
-        pairs = np.asarray(candidate_pairs(ours, theirs), dtype=np.int64).reshape(-1, 2)
-        found = pair_features(ours, theirs, pairs)
-        values = np.hstack([found.values, np.ones((len(pairs), 1))])
+        lexicon = Lexicon.of(ours, theirs)
+        pairs = candidate_pairs(ours, theirs, lexicon=lexicon)
+        evidence = PairEvidence(ours, theirs, pairs, lexicon=lexicon)
         edges, disjointness = pairs + np.array([0, len(ours)]), Disjointness.of(ours, theirs)
-        return cls(len(ours), len(theirs), edges, values, (*found.names, BIAS), disjointness)
+        features, names = _with_bias(evidence.features())
+        return cls(len(ours), len(theirs), edges, features, names, disjointness, evidence)
+
+    def judged_by(self, matches: NDArray[np.int64]) -> ConceptPairs:
+        """Return the pairs with their neighbours judged by matches, given by the numbers of pairs."""
+        if self.evidence is None:
+            return self
+        return replace(self, features=_with_bias(self.evidence.features(matches))[0])
 
     def conflicts(self, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Return sets of the chosen pairs, by number, that make a class unsatisfiable."""
@@ -99,6 +110,10 @@ class ConceptPairs:
     def n_concepts(self) -> int:
         """Concepts of both sides."""
         return self.n_left + self.n_right
+
+
+def _with_bias(found: PairFeatures) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    return np.hstack([found.values, np.ones((len(found.values), 1))]), (*found.names, BIAS)
 
 
 def matching_model(candidates: ConceptPairs) -> Model:
@@ -229,7 +244,7 @@ def annealed_matching(candidates: ConceptPairs, model: Model, *, steps: int, see
     """Return the pairs, by number, that are together in the best clustering that annealing finds.
 
     No class is unsatisfiable by it: factors for the conflicts that are met are added, and the search begins
-    anew.
+    anew. (A search that goes on from the clustering found ends at worse ones.)
     """
     start = Partition.singletons(candidates.n_concepts)
     conflicts: list[NDArray[np.int64]] = []

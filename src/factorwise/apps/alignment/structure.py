@@ -1,7 +1,8 @@
 """What the places of two concepts in their hierarchies say about whether they mean the same.
 
 Anchors stand for the truth that is not known: pairs that are each other's best by a first, untrained score
-and good by it. Two concepts are judged by how far what is around them is anchored to each other.
+and good by it, or sure matches. Two concepts are judged by how far what is around them is anchored to each
+other.
 """
 
 from __future__ import annotations
@@ -45,7 +46,11 @@ def anchors(score: Floats, pairs: Ints, shape: tuple[int, int], least: float) ->
     (left_place, left_lead), (right_place, right_lead) = (standing(score, pairs, side) for side in (0, 1))
     lead = np.minimum(left_lead, right_lead)
     best = (left_place == 0) & (right_place == 0) & (lead > _LEAST_LEAD) & (score >= least)
-    chosen = pairs[best]
+    return anchor_matrix(pairs[best], shape)
+
+
+def anchor_matrix(chosen: Ints, shape: tuple[int, int]) -> csr_array:
+    """Return a matrix of ``shape`` with ones at the pairs and zeros elsewhere."""
     return csr_array((np.ones(len(chosen)), (chosen[:, 0], chosen[:, 1])), shape=shape)
 
 

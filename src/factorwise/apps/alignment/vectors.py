@@ -65,10 +65,14 @@ def _nearest(rows: csr_array, others: csr_array, count: int) -> NDArray[np.int64
     found = []
     for first in range(0, rows.shape[0], _ROWS):
         similar: Floats = (rows[first : first + _ROWS] @ transposed).toarray()
+        most = min(count, similar.shape[1])
+        least = -np.partition(-similar, most - 1, axis=1)[:, most - 1 : most]
+        row, column = np.nonzero((similar >= least) & (similar > 0))
         # Equally near ones in the order of the file, whatever order the library would take them in.
-        order = np.argsort(-similar, axis=1, kind="stable")[:, :count]
-        row, column = np.nonzero(np.take_along_axis(similar, order, axis=1) > 0)
-        found.append(np.stack([row + first, order[row, column]], axis=1))
+        order = np.lexsort((column, -similar[row, column], row))
+        row, column = row[order], column[order]
+        place = np.arange(len(row)) - np.searchsorted(row, row)
+        found.append(np.stack([row + first, column], axis=1)[place < count])
     return np.concatenate(found).astype(np.int64)
 
 

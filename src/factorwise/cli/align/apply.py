@@ -17,13 +17,20 @@ from factorwise.cli.align.data import (
     read_side,
     threshold_option,
 )
-from factorwise.cli.files import STANDARD, check_different, check_target, output_option, writing
+from factorwise.cli.files import (
+    STANDARD,
+    check_different,
+    check_target,
+    output_option,
+    writing,
+    written_form,
+)
 from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import emit, notice
 from factorwise.cli.progress import Clock, tell_compiling, written_lines
 from factorwise.cli.report_sections import Page, check_report, report_options
-from factorwise.io.ontologies.alignments import FORMS, Correspondence, form_of, format_alignment
+from factorwise.io.ontologies.alignments import ENDINGS, FORMS, Correspondence, format_alignment
 
 
 @verb(example="factorwise align apply mouse.owl human.owl --model anatomy.fw -o found.tsv")
@@ -35,8 +42,8 @@ from factorwise.io.ontologies.alignments import FORMS, Correspondence, form_of, 
     "--format",
     "form",
     type=click.Choice(FORMS),
-    help="Lines with tabs, SSSOM, or the RDF of the Alignment API.  [default: by the name of OUT: .sssom.tsv,"
-    " .rdf, .xml, or lines]",
+    help="Lines with tabs, SSSOM, or the RDF of the Alignment API.  [default: by the ending of OUT: .tsv,"
+    " .sssom.tsv, .rdf or .xml]",
 )
 @click.option(
     "--many-to-many",
@@ -73,6 +80,7 @@ def command(
     report, no_values = given.pop("report"), given.pop("no_values")
     if output != STANDARD:
         check_target("--output", Path(output), left, right, model)
+    form = written_form(output, form, ENDINGS, "tsv")
     check_different({"--output": output, "--report": report})
     check_report(report, no_values, left, right, model)
     if model is not None and many_to_many:
@@ -111,7 +119,7 @@ def command(
         emit({"matches": [match._asdict() for match in found]}, (), as_json=True)
     else:
         with writing(output) as stream:
-            stream.writelines(format_alignment(found, form or form_of(output)))
+            stream.writelines(format_alignment(found, form))
     if report is not None:
         from factorwise.cli.samplerank_reports import write_matches_report
 

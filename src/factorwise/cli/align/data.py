@@ -63,16 +63,19 @@ def ontology_options(function: F) -> F:
         metavar="en",
         help="In RDF, take labels in this language; others only where there is no such.",
     )
-    return syntax(language(function))
+    individuals = click.option(
+        "--individuals", is_flag=True, help="Match individuals too, not classes and properties alone."
+    )
+    return syntax(language(individuals(function)))
 
 
-def read_side(options: Options, path: str, syntax: str | None, language: str | None) -> Side:
-    """Read an ontology from a file, and tell of what in it is not used."""
+def read_side(options: Options, path: str, syntax: str | None = None, **given: Any) -> Side:
+    """Read an ontology from a file, and report what in it is not used; ``given`` is as in `read_ontology`."""
     if path == STANDARD:
         raise click.UsageError("An ontology is not read from standard input ('-'): give a file.")
     try:
         with reading(path):
-            side = Side(read_ontology(path, syntax=syntax, language=language), path)
+            side = Side(read_ontology(path, syntax=syntax, **given), path)
     except DataFileError as error:
         if syntax in (None, told := _told_syntax(path)) or told is None:
             raise
@@ -165,13 +168,12 @@ def adapted_aligner(sides: Sequence[Side], seed: int, **settings: Any) -> Ontolo
 def read_pair(
     options: Options,
     files: tuple[str, str, str],
-    syntax: str | None,
-    language: str | None,
     *,
     one_to_one: bool,
+    **given: Any,
 ) -> tuple[Ontology, Ontology, list[tuple[str, str]]]:
-    """Read two ontologies and their known matches, and check that these fit."""
-    left, right = (read_side(options, path, syntax, language) for path in files[:2])
+    """Read two ontologies and their known matches, and check that these fit; ``given`` is of `read_side`."""
+    left, right = (read_side(options, path, **given) for path in files[:2])
     known, name = read_reference(options, files[2]), shown(files[2])
     check_known(known, name, left, right)
     if one_to_one:

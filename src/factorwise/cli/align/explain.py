@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -36,8 +37,7 @@ def command(
     theirs: str,
     model: Path | None,
     top: int,
-    syntax: str | None,
-    language: str | None,
+    **given: Any,
 ) -> None:
     """Say why the concept X of the ontology A and the concept Y of B match, or do not.
 
@@ -45,7 +45,7 @@ def command(
     whose sum is the score, and the rivals: other candidates of either concept.
     """
     aligner = None if model is None else load_aligner(model, options.seed)
-    sides = [read_side(options, path, syntax, language) for path in (left, right)]
+    sides = [read_side(options, path, **given) for path in (left, right)]
     pair = [concept_named(side, text) for side, text in zip(sides, (ours, theirs), strict=True)]
     tell_compiling(options)
     if aligner is None:

@@ -89,14 +89,14 @@ def fit(
     model: Path,
     syntax: str | None,
     language: str | None,
+    individuals: bool,
     **settings: Any,
 ) -> tuple[dict[str, Any], dict[str, float]]:
     """Learn, save, and return the summary and all weights; ``settings`` are those of `OntologyAligner`."""
     clock = Clock()
     with clock.part("reading"):
-        read = [
-            read_pair(options, pair, syntax, language, one_to_one=settings["one_to_one"]) for pair in pairs
-        ]
+        written = {"syntax": syntax, "language": language, "individuals": individuals}
+        read = [read_pair(options, pair, one_to_one=settings["one_to_one"], **written) for pair in pairs]
     tell_compiling(options)
     with clock.part("loading"):  # scikit-learn takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.alignment.estimator import OntologyAligner

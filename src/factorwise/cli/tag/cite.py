@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from factorwise.cli.files import STANDARD, check_target, output_option, shown, writing
+from factorwise.cli.files import STANDARD, check_target, output_option, shown, writing, written_form
 from factorwise.cli.options import Options, path_option, verb
 from factorwise.cli.output import emit
 from factorwise.cli.progress import tell_compiling
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # loads the compiler, which help does not wait for
     from factorwise.apps.tagging.citations.reader import Citation
 
 FORMATS = ("csl", "bibtex", "fields")
-ENDINGS = {".bib": "bibtex", ".jsonl": "fields"}
+ENDINGS = {".json": "csl", ".bib": "bibtex", ".jsonl": "fields"}
 
 
 @verb(example="factorwise tag cite references.txt -o references.bib")
@@ -30,7 +30,7 @@ ENDINGS = {".bib": "bibtex", ".jsonl": "fields"}
     "--format",
     "layout",
     type=click.Choice(FORMATS),
-    help="CSL-JSON, BibTeX, or fields as JSON lines.  [default: by the ending of OUT, or csl]",
+    help="CSL-JSON, BibTeX, or fields as JSON lines.  [default: by the ending of OUT: .json, .bib or .jsonl]",
 )
 @path_option(
     "--model",
@@ -49,8 +49,8 @@ def command(
     """
     if output != STANDARD:
         check_target("--output", Path(output), input_file, model)
+    layout = written_form(output, layout, ENDINGS, "csl")
     text = read_plain_text(input_file, encoding)
-    layout = layout or ENDINGS.get(Path(output).suffix.lower(), "csl")
     tell_compiling(options)
     from factorwise.apps.tagging.citations.reader import CitationReader, split_references
 

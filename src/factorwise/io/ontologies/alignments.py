@@ -16,11 +16,20 @@ from xml.sax.saxutils import escape, quoteattr
 
 from factorwise.errors import DataFileError, InvalidArgumentError
 from factorwise.io.atomic import atomic_text
-from factorwise.io.file_kinds import refuse_other_kind
+from factorwise.io.file_kinds import form_by_ending, refuse_other_kind
 from factorwise.io.given_texts import read_bytes
 from factorwise.io.ontologies.ontology import shown
 
 EQUIVALENT = "="
+#: The form that the ending of a file stands for.
+ENDINGS = {
+    ".sssom.tsv": "sssom",
+    ".sssom": "sssom",
+    ".tsv": "tsv",
+    ".txt": "tsv",
+    ".rdf": "rdf",
+    ".xml": "rdf",
+}
 FORMS = ("tsv", "sssom", "rdf")
 _ALIGNMENT = "http://knowledgeweb.semanticweb.org/heterogeneity/alignment"
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -65,17 +74,10 @@ def parse_alignment(content: bytes, *, name: str = "input") -> list[Corresponden
 def write_alignment(
     path: str | os.PathLike[str], alignment: Iterable[Correspondence], form: str | None = None
 ) -> None:
-    """Write an alignment, whole or not at all, in a form of `FORMS`; None: as the suffix of the path says."""
+    """Write an alignment, whole or not at all, in a form of `FORMS`; None: by the ending of the path."""
+    chosen = form or form_by_ending(path, ENDINGS, "tsv")
     with atomic_text(path) as stream:
-        stream.writelines(format_alignment(alignment, form or form_of(path)))
-
-
-def form_of(path: str | os.PathLike[str]) -> str:
-    """Return the form that a path says: ``.sssom.tsv``; ``.rdf`` or ``.xml``; otherwise lines."""
-    name = os.fspath(path).lower()
-    if name.endswith((".sssom", ".sssom.tsv")):
-        return "sssom"
-    return "rdf" if name.endswith((".rdf", ".xml")) else "tsv"
+        stream.writelines(format_alignment(alignment, chosen))
 
 
 def format_alignment(alignment: Iterable[Correspondence], form: str = "tsv") -> Iterator[str]:

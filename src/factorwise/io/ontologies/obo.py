@@ -1,8 +1,8 @@
 """Ontologies in the OBO format: stanzas of tags and values, a term or a relation each.
 
 Of a ``[Term]`` are read ``id``, ``name``, ``synonym``, ``def``, ``is_a``, ``disjoint_from``, and ``part_of``
-given as a relationship; of a ``[Typedef]`` also ``domain`` and ``range``. Obsolete stanzas are left out,
-imports are not fetched.
+given as a relationship; of a ``[Typedef]`` also ``domain`` and ``range``; of an ``[Instance]``, on request,
+``instance_of``. Obsolete stanzas are left out, imports are not fetched.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 from factorwise.errors import DataFileError
 from factorwise.io.file_kinds import refuse_other_kind
-from factorwise.io.ontologies.ontology import CLASS, OBJECT_PROPERTY, Concept, Ontology
+from factorwise.io.ontologies.ontology import CLASS, INDIVIDUAL, OBJECT_PROPERTY, Concept, Ontology
 
 _KINDS = {"Term": CLASS, "Typedef": OBJECT_PROPERTY}
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -21,8 +21,9 @@ _PART_OF = {"part_of", "BFO:0000050"}
 Stanza = dict[str, list[str]]
 
 
-def parse_obo(content: bytes, *, name: str = "input") -> Ontology:
+def parse_obo(content: bytes, *, name: str = "input", individuals: bool = False) -> Ontology:
     """Read an ontology from the bytes of an OBO file; ``name`` is for errors."""
+    kinds = _KINDS | ({"Instance": INDIVIDUAL} if individuals else {})
     try:
         text = content.removeprefix(b"\xef\xbb\xbf").decode()
     except UnicodeDecodeError:
@@ -30,9 +31,9 @@ def parse_obo(content: bytes, *, name: str = "input") -> Ontology:
         raise DataFileError(f"{name}: this is not UTF-8 text. Convert the file to UTF-8.") from None
     header, *stanzas = _stanzas(text, name)
     concepts = [
-        _concept(stanza, _KINDS[kind], where)
+        _concept(stanza, kinds[kind], where)
         for kind, where, stanza in stanzas
-        if kind in _KINDS and stanza.get("is_obsolete") != ["true"]
+        if kind in kinds and stanza.get("is_obsolete") != ["true"]
     ]
     imports = header[2].get("import", [])
     notes = (f"imports are not fetched ({', '.join(imports[:3])}): merge them first if needed",) * bool(
@@ -67,12 +68,13 @@ def _concept(stanza: Stanza, kind: str, where: str) -> Concept:
         raise DataFileError(f"{where}: the stanza has no id. Write 'id: ...' in it.")
     label = _unescaped(stanza.get("name", [identity])[0]) or identity
     synonyms = (_text(value) for tag in ("synonym", "exact_synonym") for value in stanza.get(tag, []))
+    above = (_id(value) for tag in ("is_a", "instance_of") for value in stanza.get(tag, []))
     related = [value.split(None, 1) for value in stanza.get("relationship", [])]
     return Concept(
         id=identity,
         label=label,
         synonyms=tuple(dict.fromkeys(text for text in synonyms if text and text != label)),
-        parents=tuple(parent for parent in map(_id, stanza.get("is_a", [])) if parent and parent != identity),
+        parents=tuple(parent for parent in above if parent and parent != identity),
         part_of=tuple(_id(rest[1]) for rest in related if len(rest) == 2 and rest[0] in _PART_OF),
         comment=" ".join(_text(value) for value in stanza.get("def", [])),
         kind=kind,

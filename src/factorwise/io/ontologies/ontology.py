@@ -7,7 +7,8 @@ Three kinds of files are read. JSON lines hold one concept each::
 
 Only ``id`` is required; without a ``label`` the id is the label. ``kind`` is "class" unless it says
 "object_property", "datatype_property" or "property"; properties have a "domain" and a "range", lists of ids.
-"disjoint" lists the ids of concepts that nothing can be in together with this one. Lines of other kinds are
+"disjoint" lists the ids of concepts that nothing can be in together with this one. Lines of the kind
+"individual", whose parents are the classes that they are of, are read on request; those of other kinds are
 passed over. OWL, RDF Schema and SKOS are read by `factorwise.io.ontologies.rdf`, through rdflib, and OBO by
 `factorwise.io.ontologies.obo`. Imports are not fetched.
 
@@ -33,18 +34,19 @@ from factorwise.errors import DataFileError
 from factorwise.io.file_kinds import refuse_other_kind
 from factorwise.io.given_texts import read_bytes
 
-CLASS, OBJECT_PROPERTY, DATATYPE_PROPERTY, PROPERTY = (
+CLASS, OBJECT_PROPERTY, DATATYPE_PROPERTY, PROPERTY, INDIVIDUAL = (
     "class",
     "object_property",
     "datatype_property",
     "property",
+    "individual",
 )
 _KINDS = {kind: kind for kind in (CLASS, OBJECT_PROPERTY, DATATYPE_PROPERTY, PROPERTY)} | {
     "concept": CLASS,
     "category": CLASS,
     "data_property": DATATYPE_PROPERTY,
 }
-_PASSED_OVER = {"annotation_property", "individual"}  # without a note
+_PASSED_OVER = {"annotation_property", INDIVIDUAL}  # without a note
 JSON_SUFFIXES = {".jsonl", ".json", ".ndjson"}
 _OBO_SUFFIX = ".obo"
 _RDF_SUFFIXES = {".owl", ".rdf", ".xml", ".ttl", ".nt", ".n3", ".jsonld"}
@@ -63,7 +65,7 @@ class Concept:
     instances
         Name and description of things filed under it.
     kind
-        ``"class"``, ``"object_property"``, ``"datatype_property"`` or ``"property"``.
+        ``"class"``, ``"object_property"``, ``"datatype_property"``, ``"property"`` or ``"individual"``.
     domain, range
         Of a property: ids of the classes of its subjects and objects.
     disjoint
@@ -85,7 +87,7 @@ class Concept:
     @property
     def is_property(self) -> bool:
         """Whether it relates things, instead of being a class of them."""
-        return self.kind != CLASS
+        return self.kind not in (CLASS, INDIVIDUAL)
 
 
 #: What is read of a JSON line.
@@ -147,7 +149,11 @@ class Ontology:
 
 
 def read_ontology(
-    path: str | os.PathLike[str], *, syntax: str | None = None, language: str | None = None
+    path: str | os.PathLike[str],
+    *,
+    syntax: str | None = None,
+    language: str | None = None,
+    individuals: bool = False,
 ) -> Ontology:
     """Read an ontology from JSON lines, or from OWL, RDF Schema or SKOS in any form that rdflib reads.
 
@@ -157,16 +163,18 @@ def read_ontology(
         .jsonld.
     language
         For RDF: labels in this language (such as ``"en"``) come first and those in others are left out.
+    individuals
+        Whether individuals are concepts too; their parents are the classes that they are of.
     """
     name = os.fspath(path)
     suffix = Path(path).suffix.lower()
     content = read_bytes(path)
     if syntax == "jsonl" or (syntax is None and suffix in JSON_SUFFIXES):
-        return parse_jsonl(content, name=name)
+        return parse_jsonl(content, name=name, individuals=individuals)
     if syntax == "obo" or (syntax is None and suffix == _OBO_SUFFIX):
         from factorwise.io.ontologies.obo import parse_obo  # made of what is below here
 
-        return parse_obo(content, name=name)
+        return parse_obo(content, name=name, individuals=individuals)
     if syntax is None and suffix not in _RDF_SUFFIXES:
         raise DataFileError(
             f"{name}: the suffix {suffix!r} does not tell what the file is. Give syntax='jsonl', or one of"
@@ -176,11 +184,12 @@ def read_ontology(
         parse_rdf,  # below the reader of JSON lines, and needed for RDF only
     )
 
-    return parse_rdf(content, name=name, syntax=syntax, language=language)
+    return parse_rdf(content, name=name, syntax=syntax, language=language, individuals=individuals)
 
 
-def parse_jsonl(content: bytes, *, name: str = "input") -> Ontology:
+def parse_jsonl(content: bytes, *, name: str = "input", individuals: bool = False) -> Ontology:
     """Read an ontology from the bytes of JSON lines; ``name`` is for errors."""
+    kinds = _KINDS | ({INDIVIDUAL: INDIVIDUAL} if individuals else {})
     lines: dict[str, int] = {}
     concepts = []
     unread: dict[str, None] = {}
@@ -188,10 +197,10 @@ def parse_jsonl(content: bytes, *, name: str = "input") -> Ontology:
     for number, record in json_lines(content, name):
         where = f"{name}:{number}"
         kind = record.get("kind", CLASS)
-        if not isinstance(kind, str) or kind not in _KINDS:
+        if not isinstance(kind, str) or kind not in kinds:
             unknown[str(kind)] += str(kind) not in _PASSED_OVER
             continue
-        concept = _concept(record, where)
+        concept = _concept(record, kinds[kind], where)
         if concept.id in lines:
             raise DataFileError(
                 f"{where}: id {concept.id!r} was already used on line {lines[concept.id]}. Give every concept"
@@ -201,7 +210,7 @@ def parse_jsonl(content: bytes, *, name: str = "input") -> Ontology:
         concepts.append(concept)
         unread |= dict.fromkeys(key for key in record if key not in KEYS)
     notes = [
-        f"{count} lines of the kind {kind!r} are passed over: read are {', '.join(_KINDS)}"
+        f"lines of the kind {kind!r} are not read: {count}. Kinds that are read are {', '.join(kinds)}"
         for kind, count in unknown.items()
         if count
     ]
@@ -216,7 +225,7 @@ def write_jsonl(path: str | os.PathLike[str], ontology: Ontology) -> None:
         for concept in ontology.concepts:
             record = {key: getattr(concept, key) for key in Concept.__slots__}
             kept = {key: value for key, value in record.items() if value or key in ("id", "label")}
-            if not concept.is_property:
+            if concept.kind == CLASS:
                 del kept["kind"]
             stream.write(json.dumps(kept, ensure_ascii=False) + "\n")
 
@@ -259,7 +268,7 @@ def shown(line: str) -> str:
     return repr(line if len(line) <= _LONGEST_SHOWN else line[:_LONGEST_SHOWN] + "...")
 
 
-def _concept(record: Mapping[str, Any], where: str) -> Concept:
+def _concept(record: Mapping[str, Any], kind: str, where: str) -> Concept:
     identity = record.get("id")
     if not isinstance(identity, str) or not identity:
         given = f"its id is {identity!r}" if "id" in record else f"it has the keys {list(record)}"
@@ -277,7 +286,7 @@ def _concept(record: Mapping[str, Any], where: str) -> Concept:
         tuple(_texts(record, "part_of", where)),
         _text(record, "comment", where),
         tuple(_instances(record, where)),
-        _KINDS[record.get("kind", CLASS)],
+        kind,
         tuple(_texts(record, "domain", where)),
         tuple(_texts(record, "range", where)),
         tuple(_texts(record, "disjoint", where)),

@@ -1,14 +1,22 @@
 """Ontologies in OWL, RDF Schema and SKOS, read through rdflib, which is imported only here and when used.
 
 A concept is whatever is declared ``owl:Class``, ``rdfs:Class`` or ``skos:Concept`` under a name of its own
-and is not deprecated; its id is the whole IRI. Parents come from ``rdfs:subClassOf`` and ``skos:broader`` (or
-``skos:narrower`` the other way), wholes from a property called "part of", given directly or in a restriction
-``someValuesFrom``. Synonyms that are nodes of their own are looked up: many exports put the text one step
-away. Properties are what is declared ``owl:ObjectProperty``, ``owl:DatatypeProperty`` or ``rdf:Property``,
-with ``rdfs:subPropertyOf``, ``rdfs:domain`` and ``rdfs:range``, of which unions are taken apart.
-Disjoint classes come from ``owl:disjointWith``, ``owl:complementOf``, ``owl:AllDisjointClasses`` and
-``owl:disjointUnionOf``. What ``owl:imports`` names is not fetched, and the vocabularies of OWL, RDF, RDF
-Schema, SKOS and oboInOwl themselves are no concepts.
+and is not deprecated; its id is the whole IRI.
+
+- Parents come from ``rdfs:subClassOf``, ``rdfs:subPropertyOf``, ``skos:broader`` and, the other way,
+  ``skos:narrower``; from ``owl:equivalentClass`` and ``owl:equivalentProperty``, which make a circle; and
+  from the named classes of an ``owl:intersectionOf``.
+- Wholes come from a property called "part of", given directly or in a restriction ``someValuesFrom``.
+- Synonyms that are nodes of their own are looked up: many exports put the text one step away.
+- Properties are what is declared ``owl:ObjectProperty`` or one of its special kinds,
+  ``owl:DatatypeProperty`` or ``rdf:Property``. Unions in ``rdfs:domain`` and ``rdfs:range`` are taken apart;
+  a property without them has those of its ``owl:inverseOf`` the other way round.
+- Individuals, read on request, are what is of a class and has a name of its own.
+- Disjoint classes come from ``owl:disjointWith``, ``owl:complementOf``, ``owl:AllDisjointClasses`` and
+  ``owl:disjointUnionOf``.
+
+What ``owl:imports`` names is not fetched, and the vocabularies of OWL, RDF, RDF Schema, SKOS and oboInOwl
+themselves are no concepts.
 """
 
 from __future__ import annotations
@@ -23,6 +31,7 @@ from factorwise.io.file_kinds import refuse_other_kind
 from factorwise.io.ontologies.ontology import (
     CLASS,
     DATATYPE_PROPERTY,
+    INDIVIDUAL,
     OBJECT_PROPERTY,
     PROPERTY,
     Concept,
@@ -46,7 +55,12 @@ _PART_OF = re.compile(r"(is)?partof|bfo0000050")
 
 
 def parse_rdf(
-    content: bytes, *, name: str = "input", syntax: str | None = None, language: str | None = None
+    content: bytes,
+    *,
+    name: str = "input",
+    syntax: str | None = None,
+    language: str | None = None,
+    individuals: bool = False,
 ) -> Ontology:
     """Read an ontology from the bytes of an RDF file.
 
@@ -56,6 +70,8 @@ def parse_rdf(
         Name of a format of rdflib, such as ``"turtle"`` or ``"xml"``.
     language
         Labels in this language come first, and those in others are left out unless there is nothing else.
+    individuals
+        Whether individuals are concepts too.
     """
     rdflib = _rdflib()
     suffix = name[name.rfind(".") :].lower() if "." in name else ""
@@ -76,7 +92,7 @@ def parse_rdf(
             f" file, or give the syntax that it has: syntax={first!r}, or {', '.join(others)}."
         ) from fault
     reader = _Reader(graph, rdflib, language)
-    concepts = reader.concepts()
+    concepts = reader.concepts(individuals=individuals)
     if not concepts:
         raise DataFileError(
             f"{name}: {len(graph)} statements, and no concept in them. Declare concepts as owl:Class,"
@@ -100,8 +116,15 @@ class _Reader:
         self.properties = {
             owl.ObjectProperty: OBJECT_PROPERTY,
             owl.DatatypeProperty: DATATYPE_PROPERTY,
+            owl.TransitiveProperty: OBJECT_PROPERTY,
+            owl.SymmetricProperty: OBJECT_PROPERTY,
+            owl.InverseFunctionalProperty: OBJECT_PROPERTY,
+            owl.FunctionalProperty: PROPERTY,
             rdf.Property: PROPERTY,
         }
+        self.individual = owl.NamedIndividual
+        self.equivalent = (owl.equivalentClass, owl.equivalentProperty)
+        self.intersection, self.inverse = owl.intersectionOf, owl.inverseOf
         self.not_concepts = {owl.Thing, owl.Nothing, rdfs.Resource}
         self.vocabularies = (str(owl), str(rdf), str(rdfs), str(skos), _OBO)
         self.imports = owl.imports
@@ -127,12 +150,17 @@ class _Reader:
         self.apart = self._apart()
         self.part_of = sorted(p for p in self._properties() if self._means_part_of(p))
 
-    def concepts(self) -> tuple[Concept, ...]:
+    def concepts(self, *, individuals: bool = False) -> tuple[Concept, ...]:
         """Return all concepts in the order of their ids, which does not depend on how the graph is kept."""
         kinds: dict[Any, str] = {}
         for kind, name in [*dict.fromkeys(self.kinds, CLASS).items(), *self.properties.items()]:
             for node in self.graph.subjects(self.type, kind):
                 kinds.setdefault(node, name)
+        if individuals:
+            classes = [node for node, kind in kinds.items() if kind == CLASS]
+            for kind in (self.individual, *classes):
+                for node in self.graph.subjects(self.type, kind):
+                    kinds.setdefault(node, INDIVIDUAL)
         named = (node for node in kinds if isinstance(node, self.iri) and node not in self.not_concepts)
         own = (node for node in named if not str(node).startswith(self.vocabularies))
         return tuple(
@@ -154,6 +182,9 @@ class _Reader:
         label = labels[0] if labels else _local(node)
         parents = {above for p in self.above for above in self.graph.objects(node, p)}
         parents |= set(self.graph.subjects(self.below, node))
+        parents |= self._equivalents(node)
+        if kind == INDIVIDUAL:
+            parents |= set(self.graph.objects(node, self.type)) - {self.individual}
         return Concept(
             id=str(node),
             label=label,
@@ -163,8 +194,8 @@ class _Reader:
             comment=" ".join(self._texts(node, self.comments)),
             instances=tuple(sorted(self._instances(node))),
             kind=kind,
-            domain=self._ids(node, self._classes(node, self.domain)),
-            range=self._ids(node, self._classes(node, self.range)),
+            domain=self._ids(node, self._ends(node, self.domain, self.range)),
+            range=self._ids(node, self._ends(node, self.range, self.domain)),
             disjoint=self._ids(node, self.apart.get(node, ())),
         )
 
@@ -182,6 +213,20 @@ class _Reader:
             for one in members:
                 apart.setdefault(one, set()).update(members)
         return apart
+
+    def _equivalents(self, node: Any) -> set[Any]:
+        """Return what is said to be equivalent to a concept, and the classes of such an intersection."""
+        same = {other for p in self.equivalent for other in self.graph.objects(node, p)}
+        same |= {other for p in self.equivalent for other in self.graph.subjects(p, node)}
+        definitions = (node, *(same | set(self.graph.objects(node, self.sub))))
+        within = (group for one in definitions for group in self.graph.objects(one, self.intersection))
+        return same.union(*(self.graph.items(group) for group in within))
+
+    def _ends(self, node: Any, own: Any, other: Any) -> list[Any]:
+        """Return the domain or range of a property, or the range or domain of its inverse."""
+        inverse = {*self.graph.objects(node, self.inverse), *self.graph.subjects(self.inverse, node)}
+        stated = list(self._classes(node, own))
+        return stated or [found for one in inverse for found in self._classes(one, other)]
 
     def _classes(self, node: Any, predicate: Any) -> Iterator[Any]:
         """Yield the classes that a property has as its domain or range, those of a union one by one."""
