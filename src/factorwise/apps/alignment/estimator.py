@@ -83,8 +83,9 @@ class MatchExplanation(NamedTuple):
 class OntologyAligner(LearnedEstimator):
     """Match the concepts of two ontologies: classes with classes, properties with properties.
 
-    Weights come with the package, adapt to two ontologies without labels (`fit_unlabelled`), and are learned
-    by SampleRank from known matches (`fit`, or `fit_pairs` for several pairs of ontologies).
+    Weights come with the package and adapt to two ontologies without labels (`fit_unlabelled`). From known
+    matches (`fit`, or `fit_pairs` for several pairs of ontologies) SampleRank learns them; it begins with the
+    adapted ones.
 
     No match makes a class unsatisfiable by the disjointness that the ontologies state.
 
@@ -93,7 +94,8 @@ class OntologyAligner(LearnedEstimator):
         size are searched for by annealing.
     complete
         Whether the reference has every match there is, so that concepts it does not name have none. With
-        False it is a part of them, and nothing is learned from pairs of concepts that it does not name.
+        False it is a part of them: pairs of other concepts teach nothing, except that matches one to one that
+        the adapted weights are sure of join the reference.
     update, cap, accept, temperature, metric
         How SampleRank learns: the update rule, for "mira" and the other passive-aggressive ones the largest
         multiple of a gradient that one update may add (less is slower and less noisy), how the walk decides
@@ -105,7 +107,8 @@ class OntologyAligner(LearnedEstimator):
     search_steps
         Steps of annealing per concept when matches are predicted, where they are not one to one.
     general
-        Weights to begin with, by the names of features; None for those that come with the package.
+        Weights to begin with, by the names of features; None for those that come with the package. A model
+        file does not keep them: give them to `load` too.
     random_state
         A seed: the same one gives the same weights and matches.
     verbose
