@@ -123,7 +123,8 @@ class ClusterRequest:
 @click.option(
     "--splink-model",
     metavar="FILE.json",
-    help="The model that splink saved: names of columns, and how many matches it expects.",
+    help="The model that splink saved: names of columns, how many matches it expects, and weights of pairs"
+    " that have comparison levels (gamma_ columns) and no score.",
 )
 @click.option(
     "--labels",
@@ -264,6 +265,9 @@ def _read_pairs(request: ClusterRequest, model: SplinkModel | None) -> ScoredPai
     if model is not None:
         sources = (f"{model.source_column}_l", f"{model.source_column}_r")
     table = given_table(request.file, encoding=request.encoding)
+    if model is not None and request.score is None:
+        with speaking_of(request.file):
+            table = model.weigh(table)
     records = None if request.records is None else given_table(request.records, encoding=request.encoding)
     if records is not None:
         require_columns([str(request.id_column)], records.column_names, str(request.records))

@@ -46,6 +46,32 @@ def test_first_and_last_names_are_one_person():
     assert about_of(persons(30)[0]).form == PERSON
 
 
+def test_first_names_are_known_by_their_values_where_headers_say_nothing():
+    given = [
+        "John",
+        "Mary",
+        "Peter",
+        "Anna",
+        "Robert",
+        "Maria",
+        "Thomas",
+        "Julia",
+        "James",
+        "Martin",
+        "Daniel",
+        "Sarah",
+        "Paul",
+        "Laura",
+    ]
+    given = [*given, *some_words(20, 2)]
+    table = pa.table(
+        {"a": some_words(34, 2, seed=1), "b": given, "c": some_words(34), "d": some_words(34, 6)}
+    )
+    assert about_of(table).columns == ("b", "c")
+    assert about_of(table.select(["c", "b", "d"])).columns == ("b", "d")
+    assert about_of(table.select(["a", "c", "d"])).form == TEXT
+
+
 def test_headers_in_other_languages_are_read():
     table = pa.table({"Имя": ["анна", "пётр"] * 15, "Фамилия": ["иванова", "орлов", "белов"] * 10})
     assert choose_about(table, infer_kinds(table))[0].columns == ("Имя", "Фамилия")

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from factorwise.apps.resolution.blocking import Part, Rule
 from factorwise.apps.resolution.blocking.joins import MOST_RULES
+from factorwise.apps.resolution.normalize.nicknames import KNOWN_FIRST_NAMES
 from factorwise.apps.resolution.normalize.word_sets import word_set
 from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.apps.resolution.schema.header_words import FIRST_NAME_WORDS, LAST_NAME_WORDS, header_words
@@ -42,6 +43,8 @@ _PERSONS = word_set("name person author inventor patient customer client employe
 _MATES = word_set("coauthors coauthor coinventors coinventor colleagues")
 _FEWEST = 0.3  # share of the records that must have a value in a column that they are about
 _BOTH = 0.01  # share of records with both columns, below which two columns are taken for one identity
+_ROWS = 20_000  # that show what values look like
+_SINGLE, _FIRST_NAMES, _ENOUGH_NAMES = 0.75, 0.1, 20  # shares of single words, of usual first names; values
 _WORDY = frozenset({"text", "category", "identifier", "location", "name", "address", "list"})
 
 
@@ -151,6 +154,9 @@ def _inferred(table: pa.Table, fields: Sequence[FieldSpec], filled: Mapping[str,
             reason = why + ("; the columns are never filled together" if partners else "")
             return About((best, *partners), TEXT, reason)
     things = [one for one in plain if words[one.name] & _THINGS and filled[one.name] >= _FEWEST]
+    parts = None if things else _parts_by_values(table, enough)
+    if parts is not None:
+        return About(parts, PERSON, "a column of first names, and the one beside it")
     texts = [one for one in enough if one.kind == "text" and one in plain]
     others = [one for one in enough if one.kind in _WORDY and one in plain]
     rest = things or texts or others or enough or list(fields)
@@ -172,6 +178,26 @@ def _parts(fields: Sequence[FieldSpec], filled: Mapping[str, float]) -> tuple[st
             return None
         found.append(max(fitting, key=lambda name: filled[name]))
     return tuple(found)
+
+
+def _parts_by_values(table: pa.Table, fields: Sequence[FieldSpec]) -> tuple[str, ...] | None:
+    """Return the columns of first and last names, known by usual first names and a column beside them."""
+    single, shares = set(), {}
+    for one in fields:
+        if one.kind not in ("text", "category", "name"):
+            continue
+        values = table.column(one.name).slice(0, _ROWS).drop_null().unique().to_pylist()
+        words = [str(value).casefold().split() for value in values if str(value).strip()]
+        if words and np.mean([len([w for w in each if len(w) > 2]) <= 1 for each in words]) >= _SINGLE:
+            single.add(one.name)
+            shares[one.name] = float(np.mean([each[0] in KNOWN_FIRST_NAMES for each in words]))
+    first = max(shares, key=lambda name: shares[name], default=None)
+    if first is None or shares[first] < _FIRST_NAMES or len(table.column(first).unique()) < _ENOUGH_NAMES:
+        return None
+    place = table.column_names.index(first)
+    beside = [table.column_names[k] for k in (place + 1, place - 1) if 0 <= k < table.num_columns]
+    last = next((name for name in beside if name in single), None)
+    return None if last is None else (first, last)
 
 
 def _partners(table: pa.Table, column: str, others: Sequence[FieldSpec]) -> tuple[str, ...]:
