@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -64,7 +64,9 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         seed = self.settings_["random_state"]
         record = provenance(configuration=self.settings_, seed=seed, data=[*data])
-        learned = LearnedWeights(self.weights_, self.weight_names_, self.settings_, self.history_, record)
+        learned = LearnedWeights(
+            self.weights_, self.weight_names_, self.settings_, self.history_, record, self._parts()
+        )
         write_learned(path, self._kind, learned)
 
     @classmethod
@@ -80,7 +82,17 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc]
         estimator = cls(**{**{name: saved.settings[name] for name in cls._kept}, **parameters})
         estimator.weights_, estimator.weight_names_ = saved.weights, saved.names
         estimator.settings_, estimator.history_ = dict(saved.settings), saved.history
+        if not estimator._take_parts(saved.parts):
+            raise damaged(path)
         return estimator
+
+    def _parts(self) -> dict[str, NDArray[Any]]:
+        """Return what the model file keeps beside the weights."""
+        return {}
+
+    def _take_parts(self, parts: Mapping[str, NDArray[Any]]) -> bool:
+        """Take over what `_parts` returned when the model was saved, and whether it is as it must be."""
+        return not parts
 
     def _keep(self, learned: Learned, model: Model) -> None:
         """Store learned weights with the names that the model gives them."""
@@ -90,11 +102,14 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc]
     def _give_weights(self, model: Model) -> None:
         """Set the weights of a model; its features must be those of the training."""
         if _names(model) != self.weight_names_:
-            raise InvalidArgumentError(
-                "the features that are computed now differ from those that the model was trained with, by"
-                f" another version of factorwise{self._other_features}"
-            )
+            raise self._unlike_training()
         model.weights = self.weights_
+
+    def _unlike_training(self) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            "the features that are computed now differ from those that the model was trained with, by"
+            f" another version of factorwise{self._other_features}"
+        )
 
     def _seed(self) -> int:
         return as_whole("random_state", self.random_state)

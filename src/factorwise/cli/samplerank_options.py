@@ -41,10 +41,12 @@ class Names(click.ParamType):  # type: ignore[type-arg]
         return names
 
 
-def learning_options(*, temperature: float, metric: MetricName, steps: int, per: str) -> Callable[[F], F]:
+def learning_options(
+    *, temperature: float, metric: MetricName, steps: int, per: str, cap: float = 0.01
+) -> Callable[[F], F]:
     """Add the options that say how SampleRank learns.
 
-    temperature, metric, steps
+    temperature, metric, steps, cap
         Defaults.
     per
         What ``--steps`` are counted for.
@@ -59,7 +61,7 @@ def learning_options(*, temperature: float, metric: MetricName, steps: int, per:
         click.option(
             "--cap",
             type=Real(min=0, min_open=True),
-            default=0.01,
+            default=cap,
             help="Largest multiple of a gradient that one update adds, of mira, pa-i and pa-ii.",
         ),
         click.option(

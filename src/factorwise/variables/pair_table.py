@@ -80,6 +80,11 @@ class PairTable:
         """Number of features."""
         return len(self.names)
 
+    def with_features(self, features: Mapping[str, ArrayLike]) -> PairTable:
+        """Return a table with further features, each given as a truth value for every pair in order."""
+        more = [np.asarray(values, np.uint8)[:, None] for values in features.values()]
+        return PairTable(self.n_items, [*self.names, *features], np.concatenate([self.values, *more], axis=1))
+
     def restrict_to(self, items: Int64s) -> PairTable:
         """Return the table of the pairs of some items, ascending, which are renumbered from 0."""
         first, second = np.tril_indices(len(items), -1)

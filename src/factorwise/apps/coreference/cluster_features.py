@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import log
 from typing import Any
 
@@ -12,6 +13,7 @@ from factorwise.apps.coreference.documents import Discourse
 from factorwise.apps.coreference.mentions import NAME, NOMINAL, PRONOUN, mention_table
 from factorwise.apps.coreference.pairs import coded
 from factorwise.model.clusterings.cluster_templates import ClusterTemplate
+from factorwise.types import Bools
 from factorwise.variables.fields import Fields
 
 MANY = 4  # pronouns alone, from this number on, that some name or noun should have introduced
@@ -122,3 +124,37 @@ def cluster_templates(discourse: Discourse) -> list[ClusterTemplate]:
         ClusterTemplate("make-up", fields, make_up, MAKE_UP),
         ClusterTemplate("clashes", fields, clashes, CLASHES),
     ]
+
+
+def opening(cluster: Any) -> tuple[Any, ...]:
+    """Count the mentions that begin an entity, of which a cluster has one."""
+    surely = 0
+    probably = 0
+    perhaps = 0
+    for row in range(cluster.size):
+        surely += cluster.surely[row]
+        probably += cluster.probably[row]
+        perhaps += cluster.perhaps[row]
+    return (
+        max(0, surely - 1),
+        max(0, probably - 1),
+        max(0, perhaps - 1),
+        surely > 0,
+        probably > 0,
+        perhaps > 0,
+    )
+
+
+OPENING = (
+    "further mentions that surely begin an entity",
+    "further mentions that probably begin one",
+    "further mentions that perhaps begin one",
+    "a mention that surely begins an entity",
+    "a mention that probably begins one",
+    "a mention that perhaps begins one",
+)
+
+
+def opening_template(opens: Mapping[str, Bools]) -> ClusterTemplate:
+    """Return the template over the mentions that begin an entity ``surely``, ``probably`` and ``perhaps``."""
+    return ClusterTemplate("opening", Fields(**opens), opening, OPENING)

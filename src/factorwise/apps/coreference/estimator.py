@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,11 +16,14 @@ from factorwise.apps.coreference.documents import (
     document_from,
     told_of_mentions,
 )
+from factorwise.apps.coreference.pair_features import pair_table
+from factorwise.apps.coreference.ranking import AntecedentRanker, Antecedents, train_ranker
 from factorwise.apps.coreference.resolution import (
     AGGREGATES,
     discourse_model,
     in_threads,
     search,
+    settle,
     training_world,
 )
 from factorwise.apps.learned_estimator import LearnedEstimator
@@ -42,7 +44,11 @@ Clusters = list[list[int | None]]
 
 
 class CoreferenceResolver(LearnedEstimator):
-    """Cluster the mentions of documents into entities, with cluster-wise factors learned by SampleRank.
+    """Cluster the mentions of documents into entities, by cluster-wise factors and a ranker of antecedents.
+
+    The ranker learns which earlier mention, if any, each one refers back to; SampleRank learns the weights of
+    features of whole clusters, among them what the ranker says of documents that it has not seen. Entities
+    are those on which both agree. With a single document (or topic) to learn from there is no ranker.
 
     Documents are records with ``tokens``, ``sentences`` and ``mentions`` (each with ``start``, ``end`` and,
     for learning, ``entity``), or `Document` objects from `read_documents`.
@@ -77,6 +83,8 @@ class CoreferenceResolver(LearnedEstimator):
         What was learned, and what each weight stands for.
     history_
         One `PassRecord` per pass: the learning curve.
+    ranker_
+        The ranker of antecedents; None where there was a single document to learn from.
     """
 
     _kind = KIND
@@ -92,7 +100,7 @@ class CoreferenceResolver(LearnedEstimator):
         without_types: Collection[str] = (),
         aggregates: Sequence[str] = AGGREGATES,
         update: str | UpdateRule = "mira",
-        cap: float = 0.01,
+        cap: float = 0.003,
         accept: AcceptanceName = "metropolis",
         temperature: float = 0.1,
         metric: MetricName = "b-cubed",
@@ -131,10 +139,25 @@ class CoreferenceResolver(LearnedEstimator):
         """
         rule = capped_rule(self.update, self.cap)
         learner = SampleRank(update=rule, accept=self.accept, temperature=self.temperature)
-        prepare = partial(training_world, aggregates=tuple(self.aggregates), metric=self.metric)
-        worlds = [prepare(discourse) for discourse in self._discourses(documents)]
+        everything = self._discourses(documents)
+        together = [discourse for discourse in everything if len(discourse.places) > 1] or everything
+        tables = in_threads(pair_table, together, thread_count(self.n_jobs))
+        self.ranker_: AntecedentRanker | None = None
+        seen: Sequence[Antecedents | None] = [None] * len(together)
+        if len(together) > 1:
+            self.ranker_, seen = train_ranker(together, tables, seed=self._seed())
+        worlds = [
+            training_world(
+                discourse,
+                aggregates=tuple(self.aggregates),
+                metric=self.metric,
+                table=table,
+                antecedents=antecedents,
+            )
+            for discourse, table, antecedents in zip(together, tables, seen, strict=True)
+        ]
         learned = learner.fit(
-            [world for world in worlds if world.start.n_items > 1] or worlds,
+            worlds,
             passes=self.passes,
             steps=self.steps,
             restart=self.restart,
@@ -199,10 +222,26 @@ class CoreferenceResolver(LearnedEstimator):
 
     def _resolve(self, discourse: Discourse) -> NDArray[np.int64]:
         check_count("search_steps", self.search_steps)
-        model = discourse_model(discourse, self.aggregates)
+        table = pair_table(discourse)
+        antecedents = None
+        if self.ranker_ is not None:
+            if self.ranker_.plain.shape[1] != table.n_features:
+                raise self._unlike_training()
+            antecedents = self.ranker_.rank(discourse, table)
+        model = discourse_model(discourse, self.aggregates, table=table, antecedents=antecedents)
         self._give_weights(model)
         n = len(discourse.places)
-        return search(model, n, steps=self.search_steps * n, seed=self._seed())
+        found = search(model, n, steps=self.search_steps * n, seed=self._seed())
+        return found if antecedents is None else settle(antecedents, found)
+
+    def _parts(self) -> dict[str, NDArray[Any]]:
+        return {} if self.ranker_ is None else self.ranker_.parts()
+
+    def _take_parts(self, parts: Mapping[str, NDArray[Any]]) -> bool:
+        self.ranker_ = None
+        if parts:
+            self.ranker_ = AntecedentRanker.from_parts(parts)
+        return bool(parts) == (self.ranker_ is not None)
 
     def _discourses(self, documents: Documents) -> list[Discourse]:
         for name in ("types", "without_types"):

@@ -2,7 +2,8 @@
 
 Every cluster has first-order features: for each feature of two mentions, whether it holds for all pairs of
 the cluster, for some, for most, how often on average, and how many times; and features of the cluster as a
-whole, such as having no name or two genders.
+whole, such as having no name or two genders. What a ranker of antecedents says is among both, and has a say
+in the entities that are returned.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
 
-from factorwise.apps.coreference.cluster_features import cluster_templates
+from factorwise.apps.coreference.cluster_features import cluster_templates, opening_template
 from factorwise.apps.coreference.documents import Discourse
 from factorwise.apps.coreference.pair_features import pair_table
+from factorwise.apps.coreference.ranking import Antecedents
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import (
@@ -33,19 +37,37 @@ from factorwise.model.clusterings.cluster_templates import ClusterSize
 from factorwise.model.clusterings.table_templates import PairTableTemplate
 from factorwise.model.model import Model
 from factorwise.rng import Stream
+from factorwise.variables.pair_table import PairTable
 from factorwise.world.partition import Partition
 
 AGGREGATES = ("count", "all", "exists", "majority", "mean")
 HOT, COLD = 0.6, 0.006  # temperatures between which the search cools down, in typical gains
+RANKED, LEAST = 0.7, 0.4  # weight of the ranker against the search, and least chance of two to be together
 PROBES = 100  # proposals that say what gain is typical
 
 Answer = TypeVar("Answer")
 
 
-def discourse_model(discourse: Discourse, aggregates: Sequence[str] = AGGREGATES) -> Model:
-    """Return the model of one discourse, with weights of zero."""
-    pairs = PairTableTemplate("pairs", pair_table(discourse), aggregates)
-    return Model([pairs, *cluster_templates(discourse), ClusterSize()])
+def discourse_model(
+    discourse: Discourse,
+    aggregates: Sequence[str] = AGGREGATES,
+    *,
+    table: PairTable | None = None,
+    antecedents: Antecedents | None = None,
+) -> Model:
+    """Return the model of one discourse, with weights of zero.
+
+    table
+        The features of its pairs, where they have been computed already.
+    antecedents
+        What a ranker says of it, as more features of pairs and clusters.
+    """
+    table = pair_table(discourse) if table is None else table
+    templates = [*cluster_templates(discourse), ClusterSize()]
+    if antecedents is not None:
+        table = table.with_features(antecedents.pair_features())
+        templates.append(opening_template(antecedents.opens()))
+    return Model([PairTableTemplate("pairs", table, aggregates), *templates])
 
 
 def mention_mover() -> PartitionMixture:
@@ -54,12 +76,17 @@ def mention_mover() -> PartitionMixture:
 
 
 def training_world(
-    discourse: Discourse, *, aggregates: Sequence[str] = AGGREGATES, metric: MetricName = "b-cubed"
+    discourse: Discourse,
+    *,
+    aggregates: Sequence[str] = AGGREGATES,
+    metric: MetricName = "b-cubed",
+    table: PairTable | None = None,
+    antecedents: Antecedents | None = None,
 ) -> TrainingWorld:
     """Return one discourse to learn from: walks start with every mention by itself."""
     truth = discourse.truth()
     return TrainingWorld(
-        model=discourse_model(discourse, aggregates),
+        model=discourse_model(discourse, aggregates, table=table, antecedents=antecedents),
         proposer=mention_mover(),
         start=Partition.singletons(len(truth)),
         preference=TruthPreference(truth, metric),
@@ -91,6 +118,19 @@ def search(model: Model, n_mentions: int, *, steps: int, seed: int) -> NDArray[n
         progress=False,
     )
     return np.asarray(found.best.dense_labels())
+
+
+def settle(antecedents: Antecedents, found: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the entities on which a ranker and a search agree, numbered in the order of the text.
+
+    Clusters are merged, the likeliest first, as long as their mentions are together with a chance of at least
+    `LEAST` on average: a mean of the ranker's probability and of whether the search put them together.
+    """
+    if len(found) == 1:
+        return found
+    chance = RANKED * antecedents.together() + (1.0 - RANKED) * (found[:, None] == found)
+    tree = linkage(squareform(1.0 - chance, checks=False), "average")
+    return np.asarray(Partition.from_keys(fcluster(tree, 1.0 - LEAST, "distance")).dense_labels())
 
 
 def typical_gain(model: Model, world: Partition, stream: Stream) -> float:

@@ -44,7 +44,7 @@ from factorwise.cli.samplerank_options import Names, check_complete, learning_op
     "--types", type=Names(), metavar="PER,LOC", help="Take mentions of these types only.  [default: all]"
 )
 @click.option("--without-types", type=Names(), metavar="ACT", help="Leave mentions of these types out.")
-@learning_options(temperature=0.1, metric="b-cubed", steps=4_000, per="document or topic")
+@learning_options(temperature=0.1, metric="b-cubed", steps=4_000, per="document or topic", cap=0.003)
 @click.option(
     "--restart/--no-restart", default=True, help="Begin each walk anew, or go on where the last pass ended."
 )
@@ -66,9 +66,9 @@ def command(options: Options, **given: Any) -> None:
 
     A line is an object with 'tokens' and 'mentions' (each with 'start', 'end' and 'entity') and, where
     known, 'id', 'sentences', 'topic' and 'full_until'. Clusters of mentions are scored by features of their
-    pairs; SampleRank learns the weights while it walks from clustering to clustering. '-' reads standard
-    input. Prints the learning curve and the largest weights, with --verbose each pass as it ends and all
-    weights. The model is written whole or not at all.
+    pairs; SampleRank learns the weights while it walks from clustering to clustering. Beside it a ranker
+    learns which earlier mention each one refers back to. '-' reads standard input. Prints the learning curve
+    and the largest weights, with --verbose each pass as it ends and all weights. The model is written whole or not at all.
     """
     report, no_values = given.pop("report"), given.pop("no_values")
     request = CorefRequest(**given)

@@ -26,6 +26,8 @@ class LearnedWeights(NamedTuple):
         One record per pass over the training data.
     provenance
         The provenance record.
+    parts
+        Further arrays, whose check is up to the estimator.
     """
 
     weights: NDArray[np.float64]
@@ -33,6 +35,7 @@ class LearnedWeights(NamedTuple):
     settings: Mapping[str, Any]
     history: list[PassRecord]
     provenance: Mapping[str, Any]
+    parts: Mapping[str, NDArray[Any]] = {}
 
 
 def write_learned(path: str | os.PathLike[str], kind: str, learned: LearnedWeights) -> None:
@@ -46,7 +49,7 @@ def write_learned(path: str | os.PathLike[str], kind: str, learned: LearnedWeigh
                 "settings": dict(learned.settings),
                 "history": [record._asdict() for record in learned.history],
             },
-            arrays={"weights": learned.weights},
+            arrays={"weights": learned.weights, **learned.parts},
             provenance=learned.provenance,
         ),
     )
@@ -78,7 +81,8 @@ def read_learned(path: str | os.PathLike[str], kind: str, needed: Collection[str
         sound = False
     if not sound:
         raise damaged(path)
-    return LearnedWeights(weights, names, settings, history, model.provenance)
+    parts = {name: array for name, array in model.arrays.items() if name != "weights"}
+    return LearnedWeights(weights, names, settings, history, model.provenance, parts)
 
 
 def damaged(path: str | os.PathLike[str]) -> ModelFileError:
