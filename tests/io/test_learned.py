@@ -33,7 +33,7 @@ def test_what_is_written_is_read_again(path):
     found = read_learned(path, KIND, ["scope", "types"])
     assert found.weights.tobytes() == example().weights.tobytes()
     assert found.weights.dtype == np.float64
-    assert found[1:] == (NAMES, SETTINGS, HISTORY, MADE_BY)
+    assert found[1:] == (NAMES, SETTINGS, HISTORY, MADE_BY, {})
     assert all(type(record) is PassRecord for record in found.history)
 
 

@@ -119,3 +119,11 @@ def test_what_stands_on_the_diagonal_does_not_matter():
 
 def test_what_the_docstrings_show_is_what_comes_out():
     assert doctest.testmod(pair_table).failed == 0
+
+
+def test_a_table_takes_further_features():
+    table = PairTable(3, ["a"], [[1], [0], [1]])
+    more = table.with_features({"b": [True, True, False]})
+    assert more.names == ("a", "b")
+    assert more.values.tolist() == [[1, 1], [0, 1], [1, 0]]
+    assert table.names == ("a",)

@@ -68,7 +68,8 @@ def command(options: Options, **given: Any) -> None:
     known, 'id', 'sentences', 'topic' and 'full_until'. Clusters of mentions are scored by features of their
     pairs; SampleRank learns the weights while it walks from clustering to clustering. Beside it a ranker
     learns which earlier mention each one refers back to. '-' reads standard input. Prints the learning curve
-    and the largest weights, with --verbose each pass as it ends and all weights. The model is written whole or not at all.
+    and the largest weights, with --verbose each pass as it ends and all weights. The model is written whole
+    or not at all.
     """
     report, no_values = given.pop("report"), given.pop("no_values")
     request = CorefRequest(**given)
