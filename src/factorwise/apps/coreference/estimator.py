@@ -39,7 +39,7 @@ from factorwise.validation import check_count
 
 KIND = "coreference"
 
-Documents = Sequence[Document | Mapping[str, Any]]
+Documents = Any  # an iterable of documents or of mappings: `_as_documents` checks them
 Clusters = list[list[int | None]]
 
 
