@@ -99,6 +99,7 @@ def test_decoding_stops_when_it_is_told_to():
     early = decode_groups(until=goal)
     assert early.trace[-1] >= goal > early.trace[-2]
     assert not early.converged
+    assert decode_groups(until=whole.trace[0]).jumps == 0  # the start is as high already
     few = decode_groups(jumps=3)
     assert few.jumps == 3
     assert not few.converged
@@ -137,6 +138,10 @@ def test_lessons_are_kept_for_training_alone():
         climb = Climb(model, proposer, start, "score", None, Stream(0), keep_lessons=keep)
         climb.run(3, Tuning(every=1, iterations=2, samples=9), jumps=2, patience=9)
         assert len(climb.lessons) == 2 * keep
+    proposer = AdaptiveSplitMerge(JumpFeatures(model))
+    climb = Climb(model, proposer, Partition.singletons(4), "score", None, Stream(0), keep_lessons=True)
+    climb.run(3, Tuning(every=3, iterations=2, samples=9), jumps=1, patience=9)
+    assert len(climb.lessons) == 1  # the first jump of every three is tuned
 
 
 BAD = {
