@@ -256,6 +256,8 @@ def fits_of(hint: Any, closely: bool = False) -> Fits:
 def _fits_list(kind: Any, inner: tuple[Any, ...], closely: bool) -> Fits:
     each = [fits_of(hint, closely) for hint in inner if hint is not ...]
     together = kind is tuple and inner and ... not in inner
+    if not closely and not together and inner and _kind_of(inner[0]) in (*LISTS, Mapping, dict):
+        each = []  # rows of lists: who reads them says which row is wrong
 
     def fits(value: Any) -> bool:
         if not hasattr(value, "__iter__") or isinstance(value, str | bytes | Mapping | type):
