@@ -1,6 +1,7 @@
 """Ontology alignment without a reference, and with a fifth of one, on the open tracks.
 
     .venv/bin/python experiments/alignment_tracks.py            # judge anatomy and the web directories
+    .venv/bin/python experiments/alignment_tracks.py --labels 10 50 303 --seeds 3    # with few known matches
     .venv/bin/python experiments/alignment_tracks.py --write    # learn the weights that come with the package
 
 Weights that a track is judged by are learned on the other tracks. Without labels, all matches are
@@ -92,11 +93,24 @@ def with_a_fifth(track: Track, general: dict[str, float], seed: int) -> str:
     return judge(aligner, track, {one for pair in reference[:third] for one in pair}, reference[third:])
 
 
+def with_labels(track: Track, general: dict[str, float], count: int, seed: int) -> str:
+    """Learn from some known matches, drawn at random; judge the others, without labels and with them."""
+    reference = sorted(track.reference)
+    random.Random(seed).shuffle(reference)
+    left_out = {one for pair in reference[:count] for one in pair}
+    without = OntologyAligner(general=general).fit_unlabelled(track.left, track.right)
+    learned = OntologyAligner(complete=False, general=general)
+    learned.fit(track.left, track.right, reference[:count])
+    judged = (judge(aligner, track, left_out, reference[count:]) for aligner in (without, learned))
+    return "\n  without: {}\n  with:    {}".format(*judged)
+
+
 def main() -> None:
     """Judge the tracks, or write the weights that come with the package."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--labels", type=int, nargs="*", default=[])
     options = parser.parse_args()
     tracks = {name: read_track(name) for name in FILES}
     if options.write:
@@ -106,6 +120,12 @@ def main() -> None:
     directories = [tracks["leisure"], tracks["groceries"]]
     from_directories = weights_from(directories)
     anatomy = tracks["anatomy"]
+    for count in options.labels:
+        for seed in range(1, options.seeds + 1):
+            result = with_labels(anatomy, from_directories, count, seed)
+            print(f"anatomy, {count} labels, draw {seed}:{result}", flush=True)
+    if options.labels:
+        return
     aligner = OntologyAligner(general=from_directories).fit_unlabelled(anatomy.left, anatomy.right)
     print("anatomy, no labels:", judge(aligner, anatomy, set(), anatomy.reference), flush=True)
     for seed in range(options.seeds):
