@@ -96,10 +96,15 @@ class PairSorter:
         if pieces == 1 and len(runs) == 1:
             yield last
             return
-        bounds = np.sort(np.concatenate([run[:: max(1, len(run) // 256)] for run in runs if len(run)]))
+        samples = []
+        for run in runs:  # a word here and there brings many around it into memory
+            samples.append(run[:: max(1, len(run) // 256)].copy())
+            release(run)
+        bounds = np.sort(np.concatenate(samples))
         cuts = np.array([bounds[len(bounds) * k // pieces] for k in range(1, pieces)], np.uint64)
         cuts = np.unique(cuts >> np.uint64(TAG_BITS + ITEM_BITS)) << np.uint64(TAG_BITS + ITEM_BITS)
         places = [np.concatenate([[0], np.searchsorted(run, cuts), [len(run)]]) for run in runs]
+        release(*runs)
         for k in range(len(cuts) + 1):
             slices = [run[at[k] : at[k + 1]] for run, at in zip(runs, places, strict=True)]
             merged = np.concatenate(slices)

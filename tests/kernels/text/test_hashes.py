@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 import reference.hashes
-from factorwise.apps.resolution.blocking.keys import text_hashes
+from factorwise.io.text_hashes import all_differ, text_hashes
 from factorwise.kernels.text.hashes import sort_rows, sum_letters
 from factorwise.rng import split_mix_words
 
@@ -33,3 +33,11 @@ def test_codes_are_sorted_within_their_rows_only():
     sort_rows(offsets, codes)
     reference.hashes.sort_rows(offsets, expected)
     assert codes.tolist() == expected.tolist()
+
+
+def test_ids_that_occur_twice_are_found_by_their_hashes():
+    assert all_differ(pa.array(["a", "b", "c"]))
+    assert not all_differ(pa.array(["a", "b", "a"]))
+    assert all_differ(pa.array([3, 1, 2]))
+    assert not all_differ(pa.array([3, 1, 3]))
+    assert not all_differ(pa.array([0.5, 1.5]))  # which is looked at value by value

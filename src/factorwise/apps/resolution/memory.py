@@ -19,8 +19,8 @@ _OF_CONTEXT = 300_000_000  # bytes for the pairs whose context is computed at a 
 _OF_TABLE = (
     2.5  # bytes for each byte of the compared columns: these, their normal forms, and what is made of them
 )
-_OF_PAIR = 40  # bytes for each pair that may be compared
-_ON_DISK, _PAIR_ON_DISK = 3.0, 45
+_OF_PAIR = 44  # bytes for each pair that may be compared
+_ON_DISK, _PAIR_ON_DISK = 3.0, 49
 # seconds, as measured on a million author mentions, and on a million Febrl-like records with few pairs
 _CPU_OF_RECORD, _CPU_OF_PAIR, _CPU_IN_CONTEXT = 8e-6, 2.3e-6, 2e-6
 _PER_PAIR_AT_ONCE = 256  # bytes of the limit for each pair that is held while pairs are made

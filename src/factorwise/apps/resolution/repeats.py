@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.blocking.keys import different, text_hashes
+from factorwise.apps.resolution.blocking.keys import different
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import LabelledPairs
@@ -20,6 +20,7 @@ from factorwise.apps.resolution.normalize.vector_forms import is_vector, read_ve
 from factorwise.apps.resolution.pair_scores import is_pair_scores
 from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.errors import InvalidArgumentError
+from factorwise.io.text_hashes import text_hashes
 from factorwise.rng import split_mix_words
 from factorwise.types import Ints
 

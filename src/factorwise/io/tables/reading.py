@@ -40,6 +40,7 @@ TableSource: TypeAlias = "str | os.PathLike[str] | Sequence[Mapping[str, Any]] |
 LIST_SEPARATOR = "|"
 SOURCE_COLUMN = "source"
 _FORMULA = re.compile(r"\A([=+\-@\t\r])")  # beginnings of texts that spreadsheets treat as formulas
+_MANY = 1 << 20  # ids from which on they are told apart by hashes
 _SHOWN = 3  # repeated ids listed in an error
 _ROWS = 1 << 16  # records converted to JSON at a time
 
@@ -88,10 +89,19 @@ def ids_of(table: pa.Table, column: str) -> pa.Array:
             f"column {column!r} has no id in {ids.null_count} records, the first of them record {row}."
             " Every record needs its own id: fill them in, or name another column."
         )
+    if len(ids) > _MANY and _all_differ(ids):
+        return ids
     coded = ids.dictionary_encode()
     if len(coded.dictionary) < len(ids):
         raise DataFileError(_repeated_ids(column, coded))
     return ids
+
+
+def _all_differ(ids: pa.Array) -> bool:
+    """Return whether the ids of a large table differ by their hashes, which take little memory."""
+    from factorwise.io.text_hashes import all_differ  # it loads the compiler
+
+    return all_differ(ids)
 
 
 def stack_tables(

@@ -97,7 +97,9 @@ def blocks_of(rows: KeyRows, n_items: int) -> RecordBlocks:
         packed |= rows.item.view(np.uint32)
         packed.sort()
         packed = packed[np.append(True, packed[1:] != packed[:-1])] if len(packed) else packed
-        key, item = packed >> bits, (packed & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int32)
+        item = (packed.view(np.int64) & ((1 << int(bits)) - 1)).astype(np.int32)
+        packed >>= bits
+        key = packed
     else:
         order = np.lexsort((rows.item, rows.key))
         key, item = rows.key[order], rows.item[order]

@@ -32,7 +32,7 @@ from factorwise.apps.resolution.normalize.pair_values import PairValues
 from factorwise.apps.resolution.normalize.phonetics import sounds
 from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
-from factorwise.kernels.text.hashes import sum_letters
+from factorwise.io.text_hashes import text_hashes
 from factorwise.rng import split_mix_words
 from factorwise.types import Bools, Ints
 from factorwise.variables.sparse_rows import starts_of
@@ -42,7 +42,6 @@ _F = TypeVar("_F", Strings, Numbers, Lists, Vectors, PairValues)
 
 _LONGEST = 2_000  # bytes of a text that shingles are taken from
 _BYTES = 1 << 24  # bytes of texts shingled in one go
-_TEXTS = 1 << 17  # texts hashed in one go
 _ROWS = 1 << 18  # rows whose keys are crossed in one go
 _PLACE = np.uint64(16)  # bits for the number of a pair
 _PAIRED = 8  # rarest items of a row that are combined with one another
@@ -193,19 +192,6 @@ def share_key(rows: KeyRows, pairs: NDArray[np.int64], n_items: int) -> Bools:
     twice = words[1:][words[1:] == words[:-1]]
     holds[(twice & ((np.uint64(1) << _PLACE) - np.uint64(1))).astype(np.int64)] = True
     return holds
-
-
-def text_hashes(values: pa.Array) -> Keys:
-    """Return a hash of each text, the same in every table; that of a missing one is that of an empty one."""
-    sums = np.empty(len(values), np.uint64)
-    for low in range(0, len(values), _TEXTS):
-        texts = values.slice(low, _TEXTS).cast(pa.large_binary())
-        _, bounds, letters = texts.buffers()
-        start = np.frombuffer(bounds, np.int64, count=len(texts) + 1, offset=8 * texts.offset)
-        # copies, because kernels take no arrays that cannot be written to
-        part = np.frombuffer(letters if letters is not None else b"", np.uint8)[start[0] : start[-1]].copy()
-        sum_letters(start - start[0], part, sums[low : low + _TEXTS])
-    return split_mix_words(sums)
 
 
 def rarest(

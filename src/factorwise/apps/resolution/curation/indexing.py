@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.blocking.keys import KeyMaker, text_hashes
+from factorwise.apps.resolution.blocking.keys import KeyMaker
 from factorwise.apps.resolution.comparisons import Comparer
 from factorwise.apps.resolution.comparisons.derived import RECORD, form_of
 from factorwise.apps.resolution.constraints import Constraints
@@ -24,6 +24,7 @@ from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import weigh_unlinked
 from factorwise.apps.resolution.normalize.forms import Frequencies, Lists, NormalField, NormalTable, Strings
 from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.io.text_hashes import text_hashes
 from factorwise.kernels.compile.threads import Team
 from factorwise.store.index import IndexTables, StoredLinks
 from factorwise.types import Ints
