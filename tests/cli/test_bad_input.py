@@ -136,7 +136,7 @@ OWN = [
     ("resolve explain", "--fields fields.toml", "--model has fields of its own"),
     ("cluster", "--id=ids", "records.csv has no column 'ids'. Did you mean 'id'?"),
     ("tag fit", "--global nope", "Give a file of constraints, or 'auto' for all that can be said"),
-    ("tag fit", "--global known.tsv --model known.tsv", "--model 'known.tsv' is also read from"),
+    ("tag fit", "--global known.tsv --model known.tsv", "--model 'known.tsv' is also an input"),
     ("tag fit", "--held-out tags.txt --held-out-share 0.1", "exclude each other: give one of them"),
     ("tag fit", "--held-out none.txt", "none.txt: there is no such file"),
     ("align explain", "a1=a7", "a.jsonl has no concept 'a7'. "),
@@ -179,7 +179,7 @@ OWN = [
     ("generate authors", "-n=ten", "'ten' is not a whole number, such as 5000000 or 5e6"),
     ("generate authors", "--largest-scale -1", "'--largest-scale': -1.0 is not in the range 1<=x<=100000"),
     ("coref fit", f"--steps {10**30}", f"'--steps': {10**30} is too many: give at most 1000000000000."),
-    ("coref fit", "--temperature inf", "'--temperature': inf is no number to work with: give one of at most"),
+    ("coref fit", "--temperature inf", "'--temperature': inf is too large: give at most"),
     ("align apply", "--threshold nan", "'--threshold': nan is no number to work with"),
     ("flows apply", "--least nan", "'--least': nan is no number to work with"),
     ("flows fit", "--population 1e300", "'--population': 1e+300 is no number to work with"),
@@ -253,7 +253,7 @@ def cases_of_inputs(line):
             verb, wanted = name.removesuffix(".fw"), MODELS[name]
             for other, found in MODELS.items():
                 told = (
-                    f"{other}: holds a model of kind {found!r}, but {wanted!r} was asked for. Use it with"
+                    f"{other}: its kind is {found!r}, but {wanted!r} is needed. Use it with"
                     f" `factorwise {other.removesuffix('.fw')}`, or train one with `factorwise {verb} fit`."
                 )
                 if other != name:
@@ -267,7 +267,7 @@ def cases_of_outputs(line):
         page, table = name == "out.html", line.startswith(("resolve apply", "flows apply"))
         yield (
             f"{name} in no folder",
-            Case(replaced(line, name, f"none/{name}"), "does not exist. Make it first."),
+            Case(replaced(line, name, f"none/{name}"), "does not exist. Create it first."),
         )
         long = replaced(line, name, LONG + Path(name).suffix)
         yield f"{name} with a name too long", Case(long, " cannot be used: File name too long.")
@@ -275,7 +275,7 @@ def cases_of_outputs(line):
         told = f"'{bad}' is a folder: give the path of a file in it."
         yield f"{name} a folder", Case(replaced(line, name, bad), told, (bad, "tag.fw", "folder"))
         if page:
-            told = "--report 'x.txt': a report is a page: let the name end in .html."
+            told = "--report 'x.txt': a report is HTML, so its name must end in .html."
             yield "a report that is no page", Case(replaced(line, name, "x.txt"), told)
         elif table:
             told = (
@@ -283,7 +283,7 @@ def cases_of_outputs(line):
             )
             yield f"{name} without a known ending", Case(replaced(line, name, "z.xyz"), told)
         for other in filter(is_read, dict.fromkeys(words)):
-            told = "is also read from: give another file."
+            told = "is also an input: give another file."
             if page:  # which cannot have the name of any of these files
                 both = replaced(" ".join(replaced(line, name, bad)), other, bad)
                 yield f"{name} over {other}", Case(both, told, (bad, "some text"))

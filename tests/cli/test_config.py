@@ -137,7 +137,7 @@ def test_json_set_in_the_file_holds_for_errors_too(run, config, tmp_path):
         ("[work]\nstep-size = '2'\n", "[work] step-size must be a number"),
         (
             "[work]\nstep-size = 1\nstep_size = 2\n",
-            "[work] 'step-size' and 'step_size' set the same: keep one",
+            "[work] 'step-size' and 'step_size' set the same option: keep one",
         ),
         ("[work]\nexact = true\nrough = true\n", "[work] 'exact' and 'rough' set the same"),
         ("[work]\nrough = 'yes'\n", "[work] rough must be true or false"),
@@ -172,7 +172,7 @@ def test_a_file_that_cannot_be_read_is_refused(run, tmp_path):
     for path in (tmp_path / "none.toml", tmp_path):
         result = run("doctor", "--config", path)
         assert result.code == 2
-        assert "Give --config the path of a TOML file" in result.err
+        assert "Give --config the path of a readable TOML file" in result.err
 
 
 # Words for values whose type does not tell what they look like.

@@ -450,7 +450,7 @@ def test_documents_to_score_on_are_checked_before_anything_is_learned(refused, t
         (["--types", "PRE"], "--types names 'PRE', which no mention of"),
         (["--types", "PRE"], "Did you mean 'PER'?"),
         (["--without-types", "XYZ"], "There are: LOC, PER."),
-        (["--types", "PER,"], "'PER,' is no list of names"),
+        (["--types", "PER,"], "'PER,' is not a list of names"),
         (["--types", "LOC", "--without-types", "LOC"], "there is no mention to cluster"),
         (["--update", "mria"], "'mria' is not one of"),
         (["--cap", "0"], "0.0 is not in the range"),
@@ -481,7 +481,7 @@ def test_a_file_that_holds_no_whole_resolver_is_refused(run, folder, tmp_path):
     write_model(tmp_path / "cut.fw", ModelFile(kind=KIND, metadata=damaged.metadata))
     (tmp_path / "part.fw").write_bytes((folder / "m.fw").read_bytes()[:-100])
     for model, fault in (
-        (other, "holds a model of kind 'chain-crf', but 'coreference' was asked for. Use it with"
+        (other, "its kind is 'chain-crf', but 'coreference' is needed. Use it with"
                 " `factorwise tag`, or train one with `factorwise coref fit`."),
         (tmp_path / "cut.fw", "its weights, names and settings do not fit together"),
         (tmp_path / "part.fw", "not a readable model file"),
@@ -507,7 +507,7 @@ def test_a_model_is_not_written_over_what_it_is_learned_from(run, folder):
     before = (folder / "train.jsonl").read_bytes()
     result = run("coref", "fit", folder / "train.jsonl", "--model", folder / "train.jsonl")
     assert result.code == 2
-    assert "is also read from: give another file" in result.err
+    assert "is also an input: give another file" in result.err
     assert (folder / "train.jsonl").read_bytes() == before
 
 

@@ -24,7 +24,7 @@ def test_the_demo_fails_where_learning_is_of_no_use(run, tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "ENOUGH", 0.9)
     done = run("demo", "-o", tmp_path)
     assert done.code == 2
-    assert "is not far above" in done.err
+    assert "is not clearly above" in done.err
 
 
 def test_a_bibliography_is_the_same_for_the_same_seed():

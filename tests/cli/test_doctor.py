@@ -74,7 +74,7 @@ def test_a_cache_that_is_not_there_yet_is_not_created(run, tmp_path, monkeypatch
     monkeypatch.setenv("FACTORWISE_CACHE", str(tmp_path / "new" / "cache"))
     cache = diagnosis(run)["cache"]
     assert (cache["exists"], cache["writable"], cache["files"]) == (False, True, 0)
-    assert "not there yet, writable" in run("doctor").out
+    assert "does not exist yet, writable" in run("doctor").out
     assert not (tmp_path / "new").exists()
 
 
@@ -83,7 +83,7 @@ def test_a_cache_that_cannot_be_written_brings_advice(run, tmp_path, monkeypatch
     monkeypatch.setenv("FACTORWISE_CACHE", str(tmp_path / "cache" / "one" / "inside"))
     document = diagnosis(run)
     assert not document["cache"]["writable"]
-    assert "set FACTORWISE_CACHE to a folder that can" in document["advice"][0]
+    assert "set FACTORWISE_CACHE to a writable folder" in document["advice"][0]
     assert "set FACTORWISE_CACHE" in run("doctor").out
 
 
@@ -294,7 +294,7 @@ def test_kernels_that_cannot_be_kept_bring_advice(run, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache" / "one"))
     document = diagnosis(run)
     assert not document["compiled"]["kernels"]["writable"]
-    assert "set NUMBA_CACHE_DIR to a folder that can be written" in document["advice"][0]
+    assert "set NUMBA_CACHE_DIR to a writable folder" in document["advice"][0]
 
 
 def test_code_is_kept_beside_its_source_or_else_in_the_cache_of_the_user(tmp_path, monkeypatch):

@@ -24,7 +24,7 @@ from factorwise.io.models.files import ModelFile, write_model
 def test_tables_and_files_that_are_read_are_refused(tmp_path, monkeypatch, target, source):
     monkeypatch.chdir(tmp_path)
     Path("a.sqlite").touch()
-    with pytest.raises(click.UsageError, match="is also read from: give another"):
+    with pytest.raises(click.UsageError, match="is also an input: give another"):
         check_target("--output", Path(target), source)
 
 
@@ -46,7 +46,7 @@ def test_a_model_takes_the_place_of_no_other_file(line, tmp_path, monkeypatch, c
     with pytest.raises(SystemExit) as left:
         main.main(line.split())
     assert left.value.code == 2
-    assert f"--model '{target}' exists and is no model file" in capsys.readouterr().err
+    assert f"--model '{target}' exists and is not a model file" in capsys.readouterr().err
     assert target.read_text(encoding="utf-8") == "a year of work\n"
 
 

@@ -261,7 +261,7 @@ def test_files_that_are_missing_or_of_another_kind_are_refused(run, folder, tmp_
     result = run("flows", "apply", folder / "counts.csv", "--model", tmp_path / "o.fw")
     assert "factorwise align" in result.err
     result = run("flows", "fit", folder / "counts.csv", "--model", folder / "counts.csv")
-    assert "is also read from" in result.err
+    assert "is also an input" in result.err
     result = run("flows", "score", folder / "counts.csv", "--truth", folder / "true.csv")
     assert "has no column 'from'. Its columns are 'sequence', 'time', 'place', 'count'. Rename" in result.err
 
@@ -315,6 +315,6 @@ def test_the_report_shows_counts_beside_what_is_expected_at_each_place(run, fold
 
 def test_a_report_is_a_page(run, folder, tmp_path):
     words = ("flows", "apply", folder / "counts.csv", "--model", folder / "m.fw", "-o", tmp_path / "f.csv")
-    assert "let the name end in .html" in run(*words, "--report", tmp_path / "r.pdf").err
-    assert "give --report FILE.html too" in run(*words, "--no-values").err
+    assert "its name must end in .html" in run(*words, "--report", tmp_path / "r.pdf").err
+    assert "give --report FILE.html, too" in run(*words, "--no-values").err
     assert list(tmp_path.iterdir()) == []

@@ -97,7 +97,7 @@ def test_bad_settings_are_refused_with_what_to_give(generate, tmp_path, words, f
 def test_a_folder_that_is_not_there_is_told_before_the_work(generate, tmp_path):
     result = generate("-n", 10, "-o", tmp_path / "none" / "a.parquet")
     assert result.code == 2
-    assert "does not exist. Make it first." in result.err
+    assert "does not exist. Create it first." in result.err
 
 
 def test_another_format_is_refused(generate, tmp_path):

@@ -76,7 +76,7 @@ def test_json_holds_the_answer(files, run):
         (["garden.bif", "--observe", "wet=7"], "has no label"),
         (["pair.uai", "--evidence", "bad.evid"], "bad.evid: the evidence sets variable 0 to label 7"),
         (["pair.uai", "--syntax", "bif"], "pair.uai: 'MARKOV' is in the place of a block"),
-        (["pair.uai", "-o", "pair.uai"], "also read from"),
+        (["pair.uai", "-o", "pair.uai"], "also an input"),
         (["-"], "standard input"),
     ],
 )

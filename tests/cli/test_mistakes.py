@@ -181,7 +181,7 @@ def test_entities_of_other_records_are_refused_with_ids_of_both(refused, folder)
 
 def test_a_model_of_another_kind_is_told_before_the_records_are_read(refused):
     said = refused("resolve", "apply", "none.csv", "--id", "id", "--model", "tag.fw", "-o", "o.csv")
-    assert "tag.fw: holds a model of kind 'chain-crf', but 'resolution' was asked for" in said
+    assert "tag.fw: its kind is 'chain-crf', but 'resolution' is needed" in said
 
 
 def test_a_checkpoint_of_another_run_is_told_before_candidates_are_made(run, folder, monkeypatch):

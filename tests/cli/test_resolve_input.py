@@ -257,7 +257,7 @@ def test_what_is_wrong_with_labelled_pairs_is_told(unlearned, file, text, fault)
 def test_a_model_of_another_kind_is_refused_with_the_verb_it_is_for(refused, tmp_path):
     write_model(tmp_path / "other.fw", ModelFile(kind="coreference"))
     err = refused(model=tmp_path / "other.fw")
-    assert "holds a model of kind 'coreference', but 'resolution' was asked for" in err
+    assert "its kind is 'coreference', but 'resolution' is needed" in err
     assert "Use it with `factorwise coref`" in err
 
 
@@ -358,14 +358,14 @@ def test_an_output_over_an_input_or_another_output_is_refused(run, refused, fold
     words = ("--id", "id", "--model", folder / "m.fw")
     result = run("resolve", "apply", folder / "in.csv", *words, "-o", folder / "in.csv")
     assert result.code == 2
-    assert "is also read from: give another file" in result.err
+    assert "is also an input: give another file" in result.err
     assert (folder / "in.csv").read_bytes() == before
-    assert "is also read from" in refused("--entities", folder / "m.fw")
+    assert "is also an input" in refused("--entities", folder / "m.fw")
     assert "are both" in refused("--entities", tmp_path / "e.csv", "--pairs", tmp_path / "e.csv")
 
 
 def test_a_folder_that_is_not_there_and_a_format_that_is_not_written_are_refused(refused, tmp_path):
-    assert "does not exist. Make it first" in refused("--pairs", tmp_path / "none" / "p.csv")
+    assert "does not exist. Create it first" in refused("--pairs", tmp_path / "none" / "p.csv")
     assert "is a folder" in refused("--pairs", tmp_path)
     assert "tables are written as CSV, Parquet or JSON lines" in refused("--canonical", tmp_path / "c.duckdb")
     assert "cannot be used" in refused("--canonical", tmp_path / f"{'c' * 300}.csv")

@@ -512,7 +512,7 @@ def test_a_file_with_too_few_columns_is_refused_naming_the_template(run, folder,
     [
         (["--marginals", "--spans"], "exclude each other"),
         (["--columns", "0"], "asks for 2 columns, but --columns 0 names 1"),
-        (["-o", "no/such/folder/out.txt"], "does not exist. Make it first"),
+        (["-o", "no/such/folder/out.txt"], "does not exist. Create it first"),
         (["--nbest", "0"], "0 is not in the range"),
         (["--encoding", "klingon"], "'klingon' was given"),
     ],
@@ -654,7 +654,7 @@ def test_a_file_that_holds_no_whole_tagger_is_refused(run, folder, tmp_path, mon
         (whole[:-5000] + bytes(64) + whole[-4936:], "damaged"),
         (future.read_bytes(), "written by a newer factorwise"),
         (b"", "not a readable model file"),
-        (other.read_bytes(), "holds a model of kind 'weights', but 'chain-crf' was asked for"),
+        (other.read_bytes(), "its kind is 'weights', but 'chain-crf' is needed"),
     ):
         model = tmp_path / "m.fw"
         model.write_bytes(content)

@@ -1,1 +1,1 @@
-"""The command ``factorwise``: one file per verb, loaded when it is called."""
+"""The command ``factorwise``: one file per verb, which is loaded when the verb is called."""

@@ -1,4 +1,4 @@
-"""``factorwise cite``: works and people of a list of references."""
+"""``factorwise cite``: find the works and the people of a list of references."""
 
 from __future__ import annotations
 
@@ -25,20 +25,22 @@ from factorwise.errors import DataFileError
 
 @verb(example="factorwise cite references.txt -o works.parquet")
 @click.argument("input_file", metavar="IN")
-@path_option("-o", "--output", required=True, metavar="OUT", help="Table to write, by its ending.")
+@path_option(
+    "-o", "--output", required=True, metavar="OUT", help="Table to write, in the format of its ending."
+)
 @click.option(
     "--readings",
     type=Whole(min=1),
     default=1,
     show_default=True,
-    help="Readings of a reference to choose from while works are found; 1 to read first and compare then.",
+    help="Readings of a reference to choose from while works are found; 1 reads first and compares then.",
 )
 @path_option(
     "--model",
     metavar="MODEL.fw",
-    help="A reader of your own, saved by CitationReader.save.  [default: the one of the package]",
+    help="Your own reader, saved by CitationReader.save.  [default: the shipped one]",
 )
-@click.option("--encoding", default="utf-8", show_default=True, metavar="NAME", help="How IN is encoded.")
+@click.option("--encoding", default="utf-8", show_default=True, metavar="NAME", help="Encoding of IN.")
 @spreadsheet_option
 def command(
     options: Options,
@@ -67,7 +69,9 @@ def command(
 
     references = split_references(text)
     if not references:
-        raise DataFileError(f"{shown(input_file)}: has no references. Give a text with one a line.")
+        raise DataFileError(
+            f"{shown(input_file)}: has no references. Give a text with one reference per line."
+        )
     with clock.part("reading"):
         if model is None:
             reader = CitationReader.bundled(n_jobs=options.threads)

@@ -1,4 +1,4 @@
-"""``factorwise cluster``: entities from pairs that any tool has scored."""
+"""``factorwise cluster``: find entities from pairs that any tool has scored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from factorwise.cli.report_sections import Page, check_report, report_options
 from factorwise.cli.resolve.data import SCORE_KINDS, check_outputs, given_pairs, given_table
 from factorwise.cli.resolve.progress import WalkBar, draw_clusterings, telling
 
-if TYPE_CHECKING:  # numba and Arrow take their time to load
+if TYPE_CHECKING:  # numba and Arrow take long to load
     import pyarrow as pa
 
     from factorwise.apps.resolution.constraints import Constraints
@@ -46,7 +46,7 @@ INTERRUPTED = 130  # the exit code
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRequest:
-    """What the user asked for; the fields are the options of the verb."""
+    """The user's request; the fields are the options of the verb."""
 
     file: str
     output: Path
@@ -75,7 +75,7 @@ class ClusterRequest:
     encoding: str | None
 
     def targets(self) -> dict[str, Path | None]:
-        """Return the tables to be written, the one that says that all is done last."""
+        """Return the tables to write; the one that marks completion is last."""
         return {
             "--entities": self.entities,
             "--pairs": self.pairs,
@@ -84,7 +84,7 @@ class ClusterRequest:
         }
 
     def inputs(self) -> list[str | Path | None]:
-        """Return all files to be read, as far as they were given."""
+        """Return all input files that were given."""
         return [
             self.file,
             self.records,
@@ -95,7 +95,7 @@ class ClusterRequest:
         ]
 
     def check(self) -> None:
-        """Refuse options that do not go together, and files that could not be written."""
+        """Refuse options that contradict each other, and files that could not be written."""
         check_report(self.report, self.no_values)
         check_outputs({**self.targets(), "--report": self.report}, *self.inputs())
         check_tables(self.targets())
@@ -123,21 +123,19 @@ class ClusterRequest:
 @click.option(
     "--splink-model",
     metavar="FILE.json",
-    help="The model that splink saved: names of columns, how many matches it expects, and weights of pairs"
-    " that have comparison levels (gamma_ columns) and no score.",
+    help="The model that splink saved: names of columns, the expected number of matches, and weights for pairs"
+    " that have comparison levels (gamma_ columns) but no score.",
 )
 @click.option(
     "--labels",
     metavar="FILE",
-    help="Known entities (id, entity) or judged pairs (id, other, same): learn the constants from them.",
+    help="Known entities (id, entity) or judged pairs (id, other, same), from which to learn the constants.",
 )
-@click.option("--must-link", metavar="FILE", help="Pairs of ids that are of one entity: two columns.")
-@click.option("--cannot-link", metavar="FILE", help="Pairs of ids that are not of one entity.")
-@click.option("--one-per-source", is_flag=True, help="No source has two records of an entity.")
+@click.option("--must-link", metavar="FILE", help="Pairs of ids of one entity: two columns.")
+@click.option("--cannot-link", metavar="FILE", help="Pairs of ids of different entities.")
+@click.option("--one-per-source", is_flag=True, help="No source has two records of one entity.")
 @click.option("--offset", type=Real(), help="Added to the log odds of every pair.  [default: estimated]")
-@click.option(
-    "--unlinked", type=Real(max=0), help="Weight of a pair that has no score.  [default: estimated]"
-)
+@click.option("--unlinked", type=Real(max=0), help="Weight of a pair without a score.  [default: estimated]")
 @path_option("--entities", metavar="FILE", help="Write entities: name, records, coherence.")
 @path_option("--pairs", metavar="FILE", help="Write uncertain pairs; draws other clusterings.")
 @path_option(
@@ -146,14 +144,16 @@ class ClusterRequest:
     help="Write the two likeliest clusterings of uncertain groups; draws other clusterings.",
 )
 @spreadsheet_option
-@click.option("--rounds", type=Whole(min=1), help="Rounds of the walk in which it cools down.  [default: 6]")
+@click.option(
+    "--rounds", type=Whole(min=1), help="Rounds of the search, in which it cools down.  [default: 6]"
+)
 @click.option(
     "--seconds",
     type=Real(min=0, min_open=True),
-    help="Begin no round of the walk after so long.  [default: no limit]",
+    help="Start no round of the search after this time.  [default: no limit]",
 )
 @report_options
-@click.option("--encoding", metavar="NAME", help="Of CSV files that are not in UTF-8, as cp1252.")
+@click.option("--encoding", metavar="NAME", help="Encoding of CSV files that are not UTF-8, such as cp1252.")
 def command(options: Options, **given: Any) -> None:
     """Find the entities of records from PAIRS that splink or another tool has scored.
 
@@ -202,35 +202,37 @@ def cluster(options: Options, request: ClusterRequest) -> dict[str, Any]:
     )
     with clock.part("constants"), speaking_of(request.labels):
         clusterer.fit(scored, labels, constraints=limits, on_message=telling(options))
-    _report_pairs(options, request, scored)  # when nothing of the input is left that may be wrong
+    _report_pairs(options, request, scored)  # once nothing in the input can be wrong any more
     rounds: list[SearchProgress] = []
     with clock.part("walk"):
-        found = _walk(options, request, clusterer, scored, limits, rounds)
-    reason = found.found.reason
+        resolution = _walk(options, request, clusterer, scored, limits, rounds)
+    reason = resolution.found.reason
     interrupted = reason == "interrupted"
-    if interrupted and not found.found.rounds:
+    if interrupted and not resolution.found.rounds:
         raise KeyboardInterrupt
     if request.pairs is not None or request.second_best is not None or request.report is not None:
         with clock.part("draws"):
-            found, ended = draw_clusterings(options, clusterer, found)
+            resolution, ended = draw_clusterings(options, clusterer, resolution)
             interrupted |= not ended
     with clock.part("writing"):
-        written = _write(request, found)
+        written = _write(request, resolution)
     constants = clusterer.constants_
     document = {
         "output": request.output.name,
         "bytes": written_bytes(request.output),
-        "records": len(found.ids),
+        "records": len(resolution.ids),
         "scored_pairs": len(scored.first),
         "columns": list(scored.columns),
         "score_kind": scored.kind,
-        "entities": found.n_entities,
+        "entities": resolution.n_entities,
         "constants": {**constants._asdict(), "merges": constants.merges.as_dict()},
-        "pairs_together": _count_pairs(found),
-        "expected_pairs": None if model is None else model.expected_pairs(len(found.ids)),
-        "search": {"rounds": found.found.rounds, "stopped": reason, "score": found.found.score},
+        "pairs_together": _count_pairs(resolution),
+        "expected_pairs": None if model is None else model.expected_pairs(len(resolution.ids)),
+        "search": {"rounds": resolution.found.rounds, "stopped": reason, "score": resolution.found.score},
         "interrupted": interrupted,
-        "uncertain_pairs": None if found.posterior is None else len(found.posterior.uncertain_pairs()),
+        "uncertain_pairs": None
+        if resolution.posterior is None
+        else len(resolution.posterior.uncertain_pairs()),
         "also_written": written,
         **clock.cost(),
     }
@@ -241,7 +243,7 @@ def cluster(options: Options, request: ClusterRequest) -> dict[str, Any]:
         page = Page(request.report, options, request.inputs())
         table = _content(request, scored)
         document["report"] = write_cluster_report(
-            page, document, table, found, scored, constants, rounds, values=not request.no_values
+            page, document, table, resolution, scored, constants, rounds, values=not request.no_values
         )
     return document
 
@@ -254,7 +256,7 @@ def _read_model(path: str) -> SplinkModel:
 
 
 def _read_pairs(request: ClusterRequest, model: SplinkModel | None) -> ScoredPairs:
-    """Read the scored pairs; sources must be known where one record of each is asked for."""
+    """Read the scored pairs; sources must be known if each may have only one record of an entity."""
     from factorwise.apps.resolution.scored_pairs.tables import read_scored_pairs
     from factorwise.io.tables.names import require_columns
 
@@ -285,8 +287,8 @@ def _read_pairs(request: ClusterRequest, model: SplinkModel | None) -> ScoredPai
         )
     if request.one_per_source and scored.sources is None:
         raise click.UsageError(
-            "--one-per-source needs to know the sources: give --records FILE --id COLUMN --source COLUMN, or"
-            " pairs with splink's columns source_dataset_l and source_dataset_r."
+            "--one-per-source needs the sources of the records: give --records FILE --id COLUMN"
+            " --source COLUMN, or pairs with splink's columns source_dataset_l and source_dataset_r."
         )
     return scored
 
@@ -298,7 +300,7 @@ def _report_pairs(options: Options, request: ClusterRequest, scored: ScoredPairs
         kind = KIND_TEXTS[scored.kind]
         notice(options, f"{names.score} of {names.left} and {names.right} is read as {kind}.")
     if scored.n_repeated:
-        notice(options, f"{scored.n_repeated:,} pairs stand more than once: the highest score counts.")
+        notice(options, f"{scored.n_repeated:,} pairs occur more than once: the highest score counts.")
     if scored.n_selves:
         notice(options, f"{scored.n_selves:,} pairs of a record with itself are left out.")
 
@@ -311,7 +313,7 @@ def _walk(
     limits: Constraints,
     rounds: list[SearchProgress],
 ) -> Resolution:
-    """Find the entities, showing the rounds, which are also added to ``rounds``."""
+    """Find the entities and show the rounds, which are also added to ``rounds``."""
     from factorwise.apps.resolution.scored_pairs.clusterer import ROUNDS
 
     with WalkBar(options, request.rounds or ROUNDS, request.seconds) as bar:
@@ -323,24 +325,27 @@ def _walk(
         return clusterer.cluster(scored, constraints=limits, on_round=on_round)
 
 
-def _write(request: ClusterRequest, found: Resolution) -> list[str]:
-    """Write all tables asked for and return the names of all but the first one."""
-    made: dict[str, Callable[[], pa.Table]] = {"--output": found.table, "--entities": found.entities}
-    if found.posterior is not None:
-        made |= {"--pairs": found.pairs, "--second-best": found.second_best}
-    return write_tables(request.targets(), made, for_spreadsheets=request.for_spreadsheets)
+def _write(request: ClusterRequest, resolution: Resolution) -> list[str]:
+    """Write all requested tables and return the names of all except the first."""
+    tables: dict[str, Callable[[], pa.Table]] = {
+        "--output": resolution.table,
+        "--entities": resolution.entities,
+    }
+    if resolution.posterior is not None:
+        tables |= {"--pairs": resolution.pairs, "--second-best": resolution.second_best}
+    return write_tables(request.targets(), tables, for_spreadsheets=request.for_spreadsheets)
 
 
-def _count_pairs(found: Resolution) -> int:
+def _count_pairs(resolution: Resolution) -> int:
     """Count the pairs of records in one entity."""
     import numpy as np
 
-    sizes = np.bincount(found.labels)
+    sizes = np.bincount(resolution.labels)
     return int((sizes * (sizes - 1) // 2).sum())
 
 
 def _content(request: ClusterRequest, scored: ScoredPairs) -> pa.Table:
-    """Return what the records say, for the report: nothing where they were not given."""
+    """Return the records' values for the report, or nothing if they were not given."""
     import pyarrow as pa
 
     if request.records is None:

@@ -1,4 +1,4 @@
-"""What the common verbs compile, compiled beforehand: each of them runs once on a few lines made for it."""
+"""Compile the code of the common verbs by running each of them once on a few generated lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import click
 from factorwise.cli.options import Options
 from factorwise.cli.output import notice
 
-#: Each group of verbs, and its commands in the folder that `_write_data` fills.
+# : Each group of verbs, and its commands in the folder that `_write_data` fills.
 COMMANDS = {
     "resolve": (
         "resolve fit known.csv --id id --entity person --model people.fw",
@@ -46,12 +46,12 @@ COMMANDS = {
 
 
 def compile_all(options: Options) -> dict[str, float]:
-    """Run the verbs on a few lines, and return the seconds that each group took; most of them compile."""
+    """Run the verbs on a few lines, and return the seconds that each group took, mostly for compiling."""
     seconds = {}
     with TemporaryDirectory() as scratch, contextlib.chdir(scratch):
         _write_data(Path())
         for number, (group, commands) in enumerate(COMMANDS.items(), 1):
-            notice(options, f"compiling what {group} needs ({number} of {len(COMMANDS)})")
+            notice(options, f"compiling the code of {group} ({number} of {len(COMMANDS)})")
             start = monotonic()
             for command in commands:
                 _run(command.split())
@@ -60,7 +60,7 @@ def compile_all(options: Options) -> dict[str, float]:
 
 
 def _run(words: Sequence[str]) -> None:
-    """Run a command without what it prints."""
+    """Run a command without its output."""
     from factorwise.cli.main import factorwise
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -72,8 +72,8 @@ def _run(words: Sequence[str]) -> None:
 def _write_data(folder: Path) -> None:
     from factorwise.datasets.bibliography import make_bibliography
 
-    made = make_bibliography(people=40, papers=90)
-    records = made.mentions()
+    bibliography = make_bibliography(people=40, papers=90)
+    records = bibliography.mentions()
     people = sorted({record["person"] for record in records})
     known = set(people[: len(people) // 2])
     for name, wanted in (("known.csv", True), ("records.csv", False)):
@@ -86,7 +86,7 @@ def _write_data(folder: Path) -> None:
                 for record in records
                 if (record["person"] in known) == wanted
             )
-    sentences = made.citations()[:60]
+    sentences = bibliography.citations()[:60]
     _write(folder / "citations.txt", ("".join(_rows(*sentence)) for sentence in sentences))
     _write(folder / "references.txt", (" ".join(words) for words, _ in sentences[:5]))
     _write(folder / "stories.jsonl", (json.dumps(_story(number)) for number in range(6)))
@@ -97,7 +97,7 @@ def _write_data(folder: Path) -> None:
         folder / "counts.csv",
         [
             "time,place,count",
-            *(f"{time},{place},{10 + (time * place) % 3}" for time in range(4) for place in range(3)),
+            *(f"{time},{site},{10 + (time * site) % 3}" for time in range(4) for site in range(3)),
         ],
     )
 
@@ -111,7 +111,7 @@ def _rows(words: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
 
 
 def _story(number: int) -> dict[str, Any]:
-    """Return a text of two people, one of whom is named again by a pronoun."""
+    """Return a text about two people, one of whom is mentioned again by a pronoun."""
     tokens = ["Ann", "Ray", "met", "Bob", "Fox", ".", "She" if number % 2 else "He", "sang", "."]
     mentions = [
         {"start": 0, "end": 2, "type": "PER", "head": 1, "mtype": "NAM", "entity": "a"},

@@ -1,4 +1,4 @@
-"""``factorwise demo``: the main jobs end to end, on data that it makes itself."""
+"""``factorwise demo``: the main tasks end to end, on generated data."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ REPORT = "report.html"
 TEMPLATES = "\n".join(
     f"{name}(w[{place}])" for name in ("lower", "shape", "suffix2", "is_digit") for place in (-1, 0, 1)
 )
-ENOUGH = 0.05  # by how much each score must rise above that of the simple rule for the demo to have worked
+ENOUGH = 0.05  # by how much each score must exceed that of the simple rule
 
 
 class DemoError(FactorwiseError, RuntimeError):
-    """The demo's result is no better than what it started from."""
+    """The demo's result is no better than its starting point."""
 
 
 @verb(example="factorwise demo -o demo")
@@ -38,11 +38,11 @@ class DemoError(FactorwiseError, RuntimeError):
     help="Where to write report.html.",
 )
 def command(options: Options, output: Path) -> None:
-    """Learn who is who in a bibliography, and to read its citations.
+    """Resolve the authors of a bibliography, and read its citations.
 
-    Makes up a small bibliography, learns from a part of it to resolve its authors and to label the fields of
-    its citations, and does both for the rest. Prints scores before and after and writes a page to look at.
-    Needs no other data. The first run compiles, for about a minute.
+    Generates a small bibliography, learns from a part of it to resolve its authors and to label the fields of
+    its citations, and does both for the rest. Prints scores before and after and writes a page. Needs no
+    other data. The first run compiles for about a minute.
     """
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -55,23 +55,25 @@ def command(options: Options, output: Path) -> None:
     emit(document, _lines(document), as_json=options.json)
     for name, (before, after) in document["scores"].items():
         if after < before + ENOUGH:
-            raise DemoError(f"{name}: {after:.3f} is not far above {before:.3f}: something is broken.")
+            raise DemoError(
+                f"{name}: {after:.3f} is not clearly above {before:.3f}: please report this as a bug."
+            )
 
 
 def run(options: Options, report: Path) -> dict[str, Any]:
-    """Make the data, learn, apply, score, and write the page."""
+    """Generate the data, learn, apply, score, and write the page."""
     from factorwise.datasets.bibliography import make_bibliography
 
-    made = make_bibliography(seed=SEED + options.seed)
+    bibliography = make_bibliography(seed=SEED + options.seed)
     clock = Clock()
     notice(options, "compiling on the first run, for about a minute; later runs take seconds.")
     with clock.part("authors"):
-        authors = _Authors(made.mentions(), options)
+        authors = _Authors(bibliography.mentions(), options)
     with clock.part("citations"):
-        citations = _Citations(made.citations(), options)
+        citations = _Citations(bibliography.citations(), options)
     document: dict[str, Any] = {
-        "papers": len(made.papers),
-        "people": len(made.people),
+        "papers": len(bibliography.papers),
+        "people": len(bibliography.people),
         "mentions": len(authors.test),
         "scores": {
             "authors (B-cubed F1)": [authors.before, authors.after],
@@ -89,7 +91,7 @@ def run(options: Options, report: Path) -> dict[str, Any]:
 
 
 class _Authors:
-    """Authors of the papers of some groups, learned from those of others."""
+    """The authors of the papers of some groups, resolved with a model learned from other groups."""
 
     def __init__(self, records: Sequence[dict[str, Any]], options: Options) -> None:
         import pyarrow as pa
@@ -113,7 +115,7 @@ class _Authors:
         self.after = b_cubed(truth, self.found.labels.tolist()).f1
 
     def example(self) -> list[str]:
-        """Return the names that the entity with most ways to print its name was found under."""
+        """Return the printed names of the entity that has most of them."""
         names: dict[int, list[str]] = {}
         for record, label in zip(self.test, self.found.labels.tolist(), strict=True):
             names.setdefault(label, []).append(record["name"])
@@ -122,7 +124,7 @@ class _Authors:
 
 
 class _Citations:
-    """Fields of the later half of the citations, learned from the earlier."""
+    """The fields of the later half of the citations, labeled by a model learned from the earlier half."""
 
     def __init__(self, cited: Sequence[tuple[list[str], list[str]]], options: Options) -> None:
         from factorwise.apps.tagging import ChainCRF
@@ -165,7 +167,7 @@ class _Citations:
 
 
 def _usual_labels(train: Sequence[tuple[list[str], list[str]]]) -> dict[str, str]:
-    """Return the label that each word had most often."""
+    """Return the most frequent label of each word."""
     counts: dict[str, Counter[str]] = {}
     for words, labels in train:
         for word, label in zip(words, labels, strict=True):

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def write_demo_report(
     page: Page, document: Mapping[str, Any], authors: _Authors, citations: _Citations
 ) -> dict[str, Any]:
-    """Write scores, entities, doubtful pairs, weights, and citations with their fields."""
+    """Write scores, entities, uncertain pairs, weights, and citations with their fields."""
     found, knowledge = authors.found, authors.resolver.knowledge_
-    records = authors.table.drop_columns("id")  # told of each record anyway
+    records = authors.table.drop_columns("id")  # shown for each record anyway
     scores = [[name, before, after] for name, (before, after) in document["scores"].items()]
     true = [label for labels in citations.truth for label in labels]
     predicted = [label for labels in citations.predicted for label in labels]
@@ -38,7 +38,7 @@ def write_demo_report(
         weights_of(knowledge),
         Sentences(
             title="Citations",
-            note="Each word with its label; darker is surer, a frame marks a mistake.",
+            note="Each word with its label; darker means more certain, a frame marks a mistake.",
             sentences=[
                 Sentence(words, labels, [round(chance, 4) for chance in sure], truth)
                 for (words, truth), labels, sure in zip(

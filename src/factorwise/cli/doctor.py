@@ -1,4 +1,4 @@
-"""``factorwise doctor``: what factorwise finds on this machine."""
+"""``factorwise doctor``: report the environment of factorwise on this machine."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from factorwise.kernels.compile.ownership import folder_fault
 
 PACKAGES = ("click", "numba", "numpy", "scipy")  # for a checkout that is not installed
 
-MAKERS = ("numba", "numpy", "llvmlite")  # packages whose versions decide whether compiled code can be used
+MAKERS = ("numba", "numpy", "llvmlite")  # packages whose versions determine whether compiled code can be used
 
-#: Variables of the environment that change where things are kept and how many threads work.
+# : Environment variables that change where files are kept and how many threads work.
 VARIABLES = (
     "FACTORWISE_CACHE",
     "FACTORWISE_DATA",
@@ -45,12 +45,12 @@ _REQUIREMENT = re.compile(r"""([\w.-]+).*?(?:extra\s*==\s*["']([\w.-]+)["'])?$""
 
 
 @verb(example="factorwise doctor --json")
-@click.option("--compile", "compiling", is_flag=True, help="Compile what the common verbs need first.")
+@click.option("--compile", "compiling", is_flag=True, help="Compile the code of the common verbs first.")
 def command(options: Options, compiling: bool) -> None:
     """Report versions, processors, the compile cache and the data directory.
 
-    Nothing is created or changed, unless --compile is given: it runs the common verbs once on a few lines,
-    for some minutes, so that their first runs need not compile. Attach the output to a bug report.
+    Nothing is created or changed without --compile, which takes some minutes to run the common verbs once on
+    a few lines, so that their first runs need not compile. Attach the output to bug reports.
     """
     document: dict[str, Any] = {}
     if compiling:
@@ -62,7 +62,7 @@ def command(options: Options, compiling: bool) -> None:
 
 
 def examine(options: Options) -> dict[str, Any]:
-    """Return what was found as JSON values, with advice on what is not as it should be."""
+    """Return the report as JSON values, with advice on problems."""
     required, extras = requirements()
     folder = cache_directory()
     cache = cache_state(folder)
@@ -73,15 +73,15 @@ def examine(options: Options) -> dict[str, Any]:
     data, advice = _data_state()
     if not cache["writable"]:
         advice.append(
-            f"The compile cache {cache['path']} cannot be written, so code is kept in a temporary folder:"
-            " set FACTORWISE_CACHE to a folder that can."
+            f"The compile cache {cache['path']} cannot be written, so code is kept in a temporary"
+            " folder: set FACTORWISE_CACHE to a writable folder."
         )
     elif cache["exists"] and (fault := folder_fault(folder)):
         advice.append(unsafe_cache_text(folder, fault))
     if not compiled["kernels"]["writable"]:
         advice.append(
-            f"Compiled kernels cannot be kept in {compiled['kernels']['path']}, so every run compiles them"
-            " again: set NUMBA_CACHE_DIR to a folder that can be written."
+            f"Compiled kernels cannot be kept in {compiled['kernels']['path']}, so every run compiles"
+            " them again: set NUMBA_CACHE_DIR to a writable folder."
         )
     return {
         "versions": versions(required),
@@ -100,7 +100,7 @@ def examine(options: Options) -> dict[str, Any]:
 
 
 def requirements() -> tuple[list[str], dict[str, list[str]]]:
-    """Return the packages that factorwise needs, and those of each extra, as its own metadata name them."""
+    """Return the required packages, and those of each extra, from the package's own metadata."""
     try:
         named = metadata.requires("factorwise") or []
     except metadata.PackageNotFoundError:
@@ -108,9 +108,9 @@ def requirements() -> tuple[list[str], dict[str, list[str]]]:
     required: list[str] = []
     extras: dict[str, list[str]] = {}
     for text in named:
-        found = _REQUIREMENT.match(text)
-        assert found is not None, "every requirement begins with a name"
-        name, extra = found.groups()
+        match = _REQUIREMENT.match(text)
+        assert match is not None, "every requirement begins with a name"
+        name, extra = match.groups()
         (required if extra is None else extras.setdefault(extra, [])).append(name)
     return required, extras
 
@@ -129,20 +129,19 @@ def cache_state(folder: Path) -> dict[str, Any]:
 
 
 def kernel_folders() -> list[Path]:
-    """Return the folders with the sources of the kernels: numba keeps the code of each one separately."""
+    """Return the folders with the sources of the kernels, whose code numba stores separately."""
     package = Path(factorwise.kernels.__path__[0])
     return sorted({module.parent for module in package.rglob("*.py")})
 
 
 def compiled_state(sources: Sequence[Path], *, composed: bool = False) -> dict[str, Any]:
-    """Measure what was compiled of the modules in some folders.
+    """Measure the compiled code of the modules in some folders.
 
-    The path is that of the folder which holds the compiled code of all of them.
-
-    Code is for this version if Python and numba are those that made it, and its module was not changed since.
+    The path is that of the folder that contains the compiled code of all of them. Code is current if it was
+    made by the installed versions of Python and numba, and its module has not changed since.
 
     composed
-        Whether the modules were generated: the name of one tells whether this version would generate it.
+        Whether the modules were generated: their names show whether this version would generate them.
     """
     folders = {folder: compiled_folder(folder) for folder in sources}
     makers = versions(MAKERS)
@@ -163,10 +162,10 @@ def compiled_state(sources: Sequence[Path], *, composed: bool = False) -> dict[s
 
 
 def compiled_folder(sources: Path) -> Path:
-    """Return where numba keeps what it compiled of the modules in a folder.
+    """Return the folder in which numba stores the compiled code of the modules in a folder.
 
-    Beside them, unless ``NUMBA_CACHE_DIR`` names another place, or they cannot be written to: then in the
-    user's cache folder.
+    It is beside them, unless ``NUMBA_CACHE_DIR`` names another place, or it cannot be written to: then it is
+    in the user's cache folder.
     """
     sources = sources.absolute()
     name = f"{sources.name}_{hashlib.sha1(str(sources).encode(), usedforsecurity=False).hexdigest()}"
@@ -182,14 +181,14 @@ def compiled_folder(sources: Path) -> Path:
 
 
 def _is_current(index: Path, sources: Path, makers: Mapping[str, str | None], composed: bool) -> bool:
-    """Whether numba of this version would take what an index lists; it is searched, never loaded."""
+    """Whether the installed numba would use what an index lists; the index is searched, never loaded."""
     module, _, rest = index.name.partition(".")
     source = sources / f"{module}.py"
     python = f".py{sys.version_info[0]}{sys.version_info[1]}.nbi"
     try:
-        content, made = index.read_bytes(), index.stat().st_mtime
+        content, modified = index.read_bytes(), index.stat().st_mtime
         text = source.read_bytes()
-        unchanged = hashlib.sha256(text).digest() in content or made >= source.stat().st_mtime
+        unchanged = hashlib.sha256(text).digest() in content or modified >= source.stat().st_mtime
     except OSError:  # the module is gone, or another process is replacing its index
         return False
     if composed and _composed_name_of(text, makers) != module:
@@ -198,7 +197,7 @@ def _is_current(index: Path, sources: Path, makers: Mapping[str, str | None], co
 
 
 def _composed_name_of(text: bytes, makers: Mapping[str, str | None]) -> str | None:
-    """Return the name that this version gives to a generated module; None if it never generates it."""
+    """Return this version's name of a generated module; None if it never generates it."""
     try:
         return composed_name(text.decode(), **{package: str(makers[package]) for package in MAKERS})
     except (SyntaxError, ValueError):  # not Python, or not UTF-8
@@ -214,18 +213,18 @@ def _files(folder: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _could_write(folder: Path) -> bool:
-    """Whether a folder can be written, or be made and then written."""
-    return can_write(next(place for place in (folder, *folder.parents) if os.access(place, os.F_OK)))
+    """Whether a folder can be written, or created and then written."""
+    return can_write(next(parent for parent in (folder, *folder.parents) if os.access(parent, os.F_OK)))
 
 
 def _data_state() -> tuple[dict[str, Any], list[str]]:
-    """Return what is known of the data directory, and advice if it is not where it should be."""
+    """Return the state of the data directory, and advice if it is not usable."""
     try:
         folder = data_directory()
     except MissingDataError as error:
         path = os.environ.get("FACTORWISE_DATA") or None
         return {"path": path, "found": False, "sets": []}, [str(error)] if path else []
-    return {"path": str(folder), "found": True, "sets": sorted(one.name for one in folder.iterdir())}, []
+    return {"path": str(folder), "found": True, "sets": sorted(entry.name for entry in folder.iterdir())}, []
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
@@ -249,7 +248,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     yield from aligned(
         [
             ("folder", cache["path"]),
-            ("state", state if cache["exists"] else f"not there yet, {state}"),
+            ("state", state if cache["exists"] else f"does not exist yet, {state}"),
             ("content", f"{cache['modules']} models, {cache['files']} files, {size_text(cache['bytes'])}"),
             *((f"code of {name}", _compiled_text(found)) for name, found in document["compiled"].items()),
         ]
@@ -268,13 +267,13 @@ def _extra_rows(extras: dict[str, dict[str, str | None]]) -> Iterator[tuple[str,
         yield extra, f"{text} (pip install 'factorwise[{extra}]')" if missing else text
 
 
-def _compiled_text(found: dict[str, Any]) -> str:
-    functions, current = found["functions"], found["for_this_version"]
+def _compiled_text(compiled: dict[str, Any]) -> str:
+    functions, current = compiled["functions"], compiled["for_this_version"]
     if not functions:
-        return f"none yet in {found['path']}: the first run compiles"
+        return f"none yet in {compiled['path']}: the first run compiles"
     share = "all" if current == functions else str(current) if current else "none"
     hint = "" if current else ", so the next run that needs it compiles"
     return (
-        f"{functions} functions, {size_text(found['bytes'])}, {share} for this version{hint}"
-        f" ({found['path']})"
+        f"{functions} functions, {size_text(compiled['bytes'])}, {share} for this version{hint}"
+        f" ({compiled['path']})"
     )

@@ -1,4 +1,4 @@
-"""Verbs that belong together: ``factorwise`` itself, and verbs that are groups, as ``factorwise tag``."""
+"""Groups of verbs: ``factorwise`` itself, and verbs that are groups, such as ``factorwise tag``."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ class VerbGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb; name the nearest one if there is none."""
+        """Find the verb; if there is none, name the nearest one."""
         if args[0] not in self.verbs:
             close = difflib.get_close_matches(args[0], self.verbs, n=1)
             known = ", ".join(sorted(self.verbs))
-            remedy = f"Did you mean {close[0]!r}?" if close else f"There are: {known}."
+            remedy = f"Did you mean {close[0]!r}?" if close else f"The verbs are: {known}."
             whose = f" of {ctx.command_path!r}" if ctx.parent else ""
             ctx.fail(f"no verb{whose} is called {args[0]!r}. {remedy}")
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read what stands before the verb."""
+        """Parse what comes before the verb."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             raise click.UsageError(
-                f"{error.option_name} is no option of {ctx.command_path} itself."
-                f" Options go after the verb: {ctx.command_path} VERB {error.option_name}.",
+                f"{error.option_name} is not an option of {ctx.command_path} itself. Options go after"
+                f" the verb: {ctx.command_path} VERB {error.option_name}.",
                 ctx,
             ) from error
 
@@ -70,7 +70,7 @@ def verb_group(name: str, text: str, verbs: Registry, *, example: str) -> VerbGr
     """Return a group of verbs, which shows its help when no verb is given.
 
     text
-        What the group is for.
+        The purpose of the group.
     example
         A full command line, shown at the end of the help.
     """

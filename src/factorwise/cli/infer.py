@@ -43,13 +43,11 @@ GIGABYTE = 10**9
     "layout",
     type=click.Choice(["table", "uai"]),
     default="table",
-    help="A table with names, or the answer as the UAI competitions want it.",
+    help="A table with names, or the answer in the format of the UAI competitions.",
 )
-@click.option(
-    "--syntax", type=click.Choice(SYNTAXES), help="Format of NETWORK.  [default: as its ending says]"
-)
-@click.option("--budget", type=Real(0.001), default=60.0, help="Seconds that may be spent.")
-@click.option("--memory", type=Real(1e-6), default=2.0, help="Gigabytes that tables may take.")
+@click.option("--syntax", type=click.Choice(SYNTAXES), help="Format of NETWORK.  [default: by its ending]")
+@click.option("--budget", type=Real(0.001), default=60.0, help="Time limit in seconds.")
+@click.option("--memory", type=Real(1e-6), default=2.0, help="Memory limit of tables in gigabytes.")
 @output_option(metavar="OUT")
 def command(
     options: Options,
@@ -65,8 +63,8 @@ def command(
 ) -> None:
     """Answer a query about the network in NETWORK: UAI, BIF, XMLBIF or libDAI's .fg, packed with gzip or not.
 
-    The method is exact if that fits the time and memory that may be spent, else approximate; what was taken,
-    and how sure the answer is, is reported on standard error, or on standard output if a file is written. The
+    The method is exact if that fits the time and memory limits, else approximate. The method and the
+    certainty of the answer are reported on standard error, or on standard output if a file is written. The
     table has a line for each variable and label (mar), for each variable (map), or one (pr), with columns
     separated by tabs. With --json the answer is one JSON document.
     """
@@ -75,7 +73,7 @@ def command(
     if STANDARD in (file, evidence):
         raise click.UsageError("networks and evidence are not read from standard input ('-'): give files.")
 
-    # the compiler takes its time to load: help, and mistakes in options, do not wait for it
+    # the compiler takes long to load, so help and errors in options come first
     from factorwise.inference.oracle import infer
     from factorwise.io.networks import read_evidence, read_network
 
@@ -116,7 +114,7 @@ def _observed(network: Network, pairs: Sequence[str]) -> dict[int, int]:
         name, sign, label = pair.partition("=")
         if not sign:
             raise click.UsageError(
-                f"--observe {pair!r} has no '=': give a variable and its label, NAME=LABEL."
+                f"--observe {pair!r} has no '=': give a variable and its label as NAME=LABEL."
             )
         if name in network.names:
             known = network.labels[network.names.index(name)]

@@ -1,4 +1,4 @@
-"""``factorwise inspect``: what a model file holds."""
+"""``factorwise inspect``: show the content of a model file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from factorwise.cli.resolve.model import resolution_entry, resolution_lines
 from factorwise.io.models.files import FORMAT_VERSION, ModelFile, read_model
 from factorwise.io.models.weights import weight_blocks
 
-#: What reads the kinds of models that were learned by walking; imported only for those.
+# : Readers of the models that are learned by walking; imported only for those.
 ESTIMATORS = {
     "alignment": ("factorwise.apps.alignment.estimator", "OntologyAligner"),
     "coreference": ("factorwise.apps.coreference.estimator", "CoreferenceResolver"),
@@ -29,7 +29,7 @@ ESTIMATORS = {
 @verb(example="factorwise inspect tagger.fw --json")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.fw")
 def command(options: Options, file: Path) -> None:
-    """Show what a model file holds, after checking all of it.
+    """Show the content of a model file, after checking it completely.
 
     Prints kind, format, provenance, metadata, arrays and weight blocks; of a model that was learned by
     walking (coreference, alignment) also the learning curve and the largest weights; of one that resolves
@@ -65,7 +65,7 @@ def describe(model: ModelFile, file: Path, *, with_values: bool) -> dict[str, An
 
 
 def _summary(value: Any) -> Any:
-    """Short values as they are; long ones by their size."""
+    """Return short values unchanged, and the size of long ones."""
     if isinstance(value, str):
         return value if len(value) <= 60 else f"text of {len(value)} characters"
     if isinstance(value, list):
@@ -91,7 +91,7 @@ def _blocks(model: ModelFile) -> list[dict[str, Any]]:
 
 
 def _learned(kind: str, file: Path, top: int | None) -> dict[str, Any] | None:
-    """Return curve and weights of a model that was learned by walking as JSON values; None for others."""
+    """Return learning curve and weights of a model learned by walking as JSON values; None for others."""
     if kind not in ESTIMATORS:
         return None
     module, name = ESTIMATORS[kind]

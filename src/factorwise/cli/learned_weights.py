@@ -1,4 +1,4 @@
-"""What verbs tell of weights that were learned by walking: the learning curve, and the weights by name."""
+"""Output of weights learned by walking: the learning curve, and the weights by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from factorwise.cli.output import aligned
 
-#: How many weights are listed unless all are asked for.
+# : Number of weights listed by default.
 TOP = 20
 
 
@@ -18,18 +18,18 @@ def curve(history: Iterable[NamedTuple]) -> list[dict[str, Any]]:
 
 
 def largest(weights: Mapping[str, float], top: int | None) -> list[dict[str, Any]]:
-    """Return the first ``top`` weights, the largest in size first, as JSON values; None for all of them."""
+    """Return the first ``top`` weights, largest absolute value first, as JSON values; None for all."""
     return [{"name": name, "weight": weight} for name, weight in list(weights.items())[:top]]
 
 
 def weights_entry(weights: Mapping[str, float], top: int | None) -> dict[str, Any]:
-    """Return how many weights there are, how many are not zero, and the largest ``top`` (None for all)."""
+    """Return the number of weights, of nonzero weights, and the largest ``top`` (None for all)."""
     active = sum(value != 0.0 for value in weights.values())
     return {"all": len(weights), "active": active, "largest": largest(weights, top)}
 
 
 def curve_lines(passes: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:
-    """Write the learning curve for people, a line a pass."""
+    """Return the learning curve as text, a line per pass."""
     yield "learning curve" if passes else "learning curve: none"
     if passes:
         head = ("pass", "steps", "updates", "misranked", "accepted", metric)
@@ -38,7 +38,7 @@ def curve_lines(passes: Sequence[Mapping[str, Any]], metric: str) -> Iterator[st
 
 
 def pass_text(record: NamedTuple, metric: str) -> str:
-    """Say in one line how a pass went."""
+    """Describe a pass in one line."""
     entry = curve([record])[0]
     number, steps, updates, misranked, accepted, value = _pass_row(entry)
     return (
@@ -48,7 +48,7 @@ def pass_text(record: NamedTuple, metric: str) -> str:
 
 
 def weight_lines(weights: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Write weights for people."""
+    """Return weights as text."""
     yield "largest weights" if weights else "largest weights: none"
     yield from aligned([(f"{entry['weight']:+.4f}", entry["name"]) for entry in weights])
 

@@ -1,6 +1,6 @@
-"""The group of verbs, and what becomes of errors.
+"""The top-level group of verbs, and the handling of errors.
 
-Exit codes: 0 done, 1 an error of factorwise itself, 2 a problem with the input or the options, 130
+Exit codes: 0 success, 1 an internal error of factorwise, 2 a problem with the input or the options, 130
 interrupted by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 """
 
@@ -29,16 +29,16 @@ VERBS: dict[str, tuple[str, str]] = {
     "align": ("", "Match the concepts of two ontologies: learn, match, score."),
     "cite": ("factorwise.cli.cite", "Find works and people in a list of references."),
     "cluster": ("factorwise.cli.cluster", "Find entities from pairs that any tool has scored."),
-    "completion": ("factorwise.cli.completion", "Print what makes a shell complete verbs and options."),
+    "completion": ("factorwise.cli.completion", "Print code that lets a shell complete verbs and options."),
     "coref": ("", "Cluster mentions into entities: learn, find, score."),
-    "demo": ("factorwise.cli.demo", "Resolve and read a bibliography that it makes up; write a page."),
+    "demo": ("factorwise.cli.demo", "Resolve and read a generated bibliography; write a page."),
     "doctor": ("factorwise.cli.doctor", "Report versions, processors, compile cache and data directory."),
     "flows": ("", "Find how a population moves from counts: learn, find, score."),
-    "generate": ("", "Make up data whose truth is known."),
-    "infer": ("factorwise.cli.infer", "Ask for marginals or a best setting of a network in a file."),
-    "inspect": ("factorwise.cli.inspect", "Show what a model file holds."),
+    "generate": ("", "Generate data whose truth is known."),
+    "infer": ("factorwise.cli.infer", "Compute marginals or a best setting of a network in a file."),
+    "inspect": ("factorwise.cli.inspect", "Show the content of a model file."),
     "resolve": ("", "Find records of the same entity: learn, find, score, explain."),
-    "review": ("factorwise.cli.review", "Ask about doubtful records, and learn from the answers."),
+    "review": ("factorwise.cli.review", "Answer questions about uncertain records, and learn from them."),
     "tag": ("", "Label the tokens of sentences: train, tag, score, look inside."),
 }
 
@@ -51,27 +51,27 @@ factorwise = verb_group(
 )
 
 
-#: Objects after which the collector of cycles looks for some. While numba compiles it makes millions of
-#: objects that stay, and looking through them again and again takes a fifth of the time.
+# : Number of objects after which the cycle collector runs. While numba compiles it creates millions of :
+# objects that stay, and checking them again and again takes a fifth of the time.
 SELDOM = (100_000, 50, 100)
 
 
 class WithoutPandas(MetaPathFinder):
-    """Says that pandas is not there: the command line has no data frames, and Arrow loads it unasked."""
+    """Hides pandas, because the command line has no data frames and Arrow would load it."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        """Refuse pandas, and leave all else to others."""
+        """Refuse pandas, and leave all other modules to other finders."""
         if fullname == "pandas":
-            raise ModuleNotFoundError("pandas is left out of the command line", name=fullname)
+            raise ModuleNotFoundError("pandas is hidden from the command line", name=fullname)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and leave the process with its exit code."""
+    """Run the command line and exit with its exit code."""
     gc.set_threshold(*SELDOM)
     if arguments is None:  # a process of its own
         sys.meta_path.insert(0, WithoutPandas())
     words = list(sys.argv[1:] if arguments is None else arguments)
-    # scikit-learn loads joblib, which tells of a disk without space before the error does
+    # scikit-learn loads joblib, which warns of a full disk before the error does
     warnings.filterwarnings("ignore", ".*joblib will operate in serial mode", UserWarning)
     session = Session(json="--json" in words, verbose="--verbose" in words)
     with interrupted_by_signals() as signals:
@@ -103,7 +103,7 @@ def _run(words: list[str], session: Session, signals: Sequence[Signals]) -> int:
 
 
 def _one_line(error: click.ClickException) -> str:
-    """Return what click says; where an argument is missing, it lists the choices on lines of their own."""
+    """Return click's message; for a missing argument, it lists the choices on lines of their own."""
     text = error.format_message()
     if not isinstance(error, click.MissingParameter) or "\n" not in text:
         return text
@@ -111,7 +111,7 @@ def _one_line(error: click.ClickException) -> str:
 
 
 def _report_interruption(session: Session, signals: Sequence[Signals]) -> int:
-    """Report how a run was interrupted: by Ctrl-C, or by the first of the signals that arrived."""
+    """Report how a run was interrupted: by Ctrl-C, or by the first signal that arrived."""
     if not signals:
         return _report(session, KeyboardInterrupt(), "interrupted", 130)
     return _report(session, KeyboardInterrupt(), f"ended by {signals[0].name}", 128 + signals[0])

@@ -1,4 +1,4 @@
-"""Numbers as options take them: finite, and not so large that nothing could come of them."""
+"""Numbers as options: finite, and within usable limits."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ LARGEST = 10**12
 
 
 class Whole(click.IntRange):
-    """A whole number in a range, ``most`` at most; that bound is not told unless it is passed."""
+    """A whole number in a range; the upper limit ``most`` is mentioned only if it is exceeded."""
 
     def __init__(self, *range_ends: Any, most: int = LARGEST, **settings: Any) -> None:
         super().__init__(*range_ends, **settings)
         self.most = most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the number."""
+        """Parse the number."""
         number: int = super().convert(value, param, ctx)
         if number > self.most:
             self.fail(f"{number} is too many: give at most {self.most}.", param, ctx)
@@ -26,14 +26,14 @@ class Whole(click.IntRange):
 
 
 class Real(click.FloatRange):
-    """A finite number in a range, if it has ends."""
+    """A finite number in a range, which may be open."""
 
     def _describe_range(self) -> str:
         return super()._describe_range() if self.min is not None or self.max is not None else ""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read the number."""
+        """Parse the number."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number) or abs(number) > LARGEST:
-            self.fail(f"{number:g} is no number to work with: give one of at most {LARGEST:g}.", param, ctx)
+            self.fail(f"{number:g} is too large: give at most {LARGEST:g}.", param, ctx)
         return number

@@ -21,7 +21,7 @@ path_option = partial(click.option, type=click.Path(path_type=Path))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the user asked for, whatever the verb.
+    """The options that all verbs share.
 
     seed
         Seed of every random stream.
@@ -32,7 +32,7 @@ class Options:
     quiet, verbose
         Say less or more on standard error; at most one of them.
     config
-        The TOML file that the defaults came from.
+        The TOML file with the defaults.
     """
 
     seed: int
@@ -52,7 +52,7 @@ class Session:
 
 
 class SharedOption(click.Option):
-    """An option that every verb has, so that a configuration file may set it at the top."""
+    """An option of every verb, which a configuration file may set at the top."""
 
     shared = True
 
@@ -86,14 +86,14 @@ SHARED = (
         help="Take defaults from a TOML file.",
     ),
     _shared("--json", is_flag=True, help="Print one JSON document; errors too, on stderr."),
-    _shared("--quiet", is_flag=True, help="No progress and no notices."),
-    _shared("--verbose", is_flag=True, help="More detail; tracebacks of internal errors."),
+    _shared("--quiet", is_flag=True, help="No progress bar and no notices."),
+    _shared("--verbose", is_flag=True, help="More detail, with tracebacks of internal errors."),
     click.version_option(__version__, prog_name="factorwise", message="%(prog)s %(version)s"),
 )
 
 
 def verb(*, example: str) -> Callable[[Callable[..., None]], click.Command]:
-    """Make a function a verb: it gets `Options` first and its own parameters by name.
+    """Turn a function into a verb: it gets `Options` first and its own parameters by name.
 
     example
         A full command line, shown at the end of the verb's help.
@@ -102,16 +102,18 @@ def verb(*, example: str) -> Callable[[Callable[..., None]], click.Command]:
     def decorate(function: Callable[..., None]) -> click.Command:
         @wraps(function)
         @click.pass_context
-        def run(context: click.Context, /, **given: Any) -> None:
-            own = {name: value for name, value in given.items() if name not in Options.__dataclass_fields__}
-            options = _options(context, {name: given[name] for name in Options.__dataclass_fields__})
+        def run(context: click.Context, /, **parameters: Any) -> None:
+            own = {
+                name: value for name, value in parameters.items() if name not in Options.__dataclass_fields__
+            }
+            options = _options(context, {name: parameters[name] for name in Options.__dataclass_fields__})
             if isinstance(context.obj, Session):
                 context.obj.json, context.obj.verbose = options.json, options.verbose
             function(options, **own)
 
         for decorator in reversed(SHARED):
             run = decorator(run)
-        made = click.command(
+        command = click.command(
             epilog=f"\b\nExample:\n  {example}",
             context_settings={
                 "help_option_names": ["-h", "--help"],
@@ -119,15 +121,16 @@ def verb(*, example: str) -> Callable[[Callable[..., None]], click.Command]:
                 "show_default": True,
             },
         )(run)
-        made.params = [*made.params[len(SHARED) :], *made.params[: len(SHARED)]]  # the verb's own come first
-        return made
+        # the verb's own options come first
+        command.params = [*command.params[len(SHARED) :], *command.params[: len(SHARED)]]
+        return command
 
     return decorate
 
 
-def _options(context: click.Context, given: dict[str, Any]) -> Options:
-    """Build the options; of ``--quiet`` and ``--verbose``, the command line's wins over the file's."""
-    if given["quiet"] and given["verbose"]:
+def _options(context: click.Context, parameters: dict[str, Any]) -> Options:
+    """Build the options; ``--quiet`` or ``--verbose`` on the command line overrides the file."""
+    if parameters["quiet"] and parameters["verbose"]:
         typed = [
             name
             for name in ("quiet", "verbose")
@@ -135,5 +138,5 @@ def _options(context: click.Context, given: dict[str, Any]) -> Options:
         ]
         if len(typed) != 1:
             raise click.UsageError("--quiet and --verbose exclude each other: give one of them.", context)
-        given |= {"quiet": typed == ["quiet"], "verbose": typed == ["verbose"]}
-    return Options(**given)
+        parameters |= {"quiet": typed == ["quiet"], "verbose": typed == ["verbose"]}
+    return Options(**parameters)

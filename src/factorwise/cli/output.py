@@ -1,4 +1,4 @@
-"""What verbs print: one JSON document or lines for people, never escape codes from a file's content."""
+"""Output of verbs: one JSON document or lines of text, without escape codes from files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import click
 from factorwise.cli.files import standard_output
 from factorwise.cli.options import Options
 
-#: Arguments that remedies in errors name, and that are options here, some of another name.
+# : Arguments named in error messages whose options have other names.
 _ARGUMENTS = re.compile(
     r"\b(c1|comment|constraint_folds|encoding|order|prefix_ids|separator|syntax)=(True\b|None\b|'[^']*'|\d+)"
 )
@@ -32,31 +32,32 @@ def emit(document: dict[str, Any], lines: Iterable[str], *, as_json: bool) -> No
 
 
 def tell_on_the_way(lines: Iterable[str]) -> None:
-    """Print lines on standard output before the work; where they cannot be, the work goes on without."""
+    """Print lines on standard output before the work; if that fails, the work continues without them."""
     text = "".join(f"{printable(line)}\n" for line in lines)
     stream = sys.stdout
-    with suppress(OSError):  # the result at the end tells of it
+    with suppress(OSError):  # the result at the end reports it
         try:
             number = stream.fileno()
         except (AttributeError, OSError):  # closed, a notebook's, or a text in memory
             print(text, end="", file=stream)
             return
         stream.flush()
-        os.write(number, text.encode(stream.encoding or "utf-8", "backslashreplace"))  # nothing stays behind
+        # nothing stays in a buffer
+        os.write(number, text.encode(stream.encoding or "utf-8", "backslashreplace"))
 
 
 def printable(text: str) -> str:
-    """Spell out control characters, which may come from a file and would reach the terminal."""
+    """Replace control characters, which may come from a file and would reach the terminal."""
     return "".join(
         sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text
     )
 
 
 def with_options(text: str) -> str:
-    """Name options where an error names arguments of Python: ``--encoding cp1252``."""
+    """Replace arguments of Python in an error message by options: ``--encoding cp1252``."""
 
-    def option(found: re.Match[str]) -> str:
-        name, value = found.groups()
+    def option(match: re.Match[str]) -> str:
+        name, value = match.groups()
         named = f"--{_OPTIONS.get(name, name.replace('_', '-'))}"
         if value in ("True", "None"):
             return named if value == "True" else f"no {named}"
@@ -66,7 +67,7 @@ def with_options(text: str) -> str:
 
 
 def aligned(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
-    """Lay rows out in columns, the last one ragged."""
+    """Arrange rows in columns; the last column is not padded."""
     table = [list(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)][:-1]
     return [
@@ -77,7 +78,7 @@ def aligned(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
 
 
 def size_text(count: int) -> str:
-    """Write a number of bytes for people."""
+    """Return a number of bytes as text."""
     size = float(count)
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000:
@@ -87,6 +88,6 @@ def size_text(count: int) -> str:
 
 
 def notice(options: Options, text: str) -> None:
-    """Tell the user something on standard error, unless asked to be quiet."""
+    """Print a notice on standard error, unless ``--quiet`` is set."""
     if not options.quiet:
         click.echo(f"note: {text}", err=True)

@@ -1,4 +1,4 @@
-"""How a run goes and what it took: whether to show progress, the time of its parts, and memory."""
+"""Progress and cost of a run: whether to show a progress bar, the time of its parts, and memory."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from factorwise.cli.output import aligned, notice, size_text
 
 
 def show_progress(options: Options) -> bool:
-    """Whether a progress bar would be welcome."""
+    """Whether to show a progress bar."""
     return not options.quiet and not options.json and sys.stderr.isatty()
 
 
 def tell_compiling(options: Options) -> None:
-    """Say why nothing seems to happen, where somebody looks on and nothing was compiled yet."""
+    """Explain the delay of the first run, if it must compile and standard error is a terminal."""
     if not show_progress(options):
         return
     from factorwise.cli.doctor import compiled_folder, kernel_folders
 
     if not any(any(compiled_folder(folder).glob("*.nbi")) for folder in kernel_folders()):
-        notice(options, "compiling on the first run, for up to a minute; later runs begin at once.")
+        notice(options, "compiling on the first run, for up to a minute; later runs start at once.")
 
 
 class Clock:
@@ -37,24 +37,24 @@ class Clock:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Measure what happens inside."""
+        """Measure the time of the block."""
         began = time.perf_counter()
         yield
         self.parts[name] = time.perf_counter() - began
 
     def seconds(self) -> dict[str, float]:
-        """Return the time of each part, and of all since the clock was made."""
+        """Return the time of each part, and the total time since the clock was created."""
         return self.parts | {"all": time.perf_counter() - self._began}
 
     def cost(self) -> dict[str, Any]:
-        """Return the entries of a summary that say what the run took."""
+        """Return the time and memory of the run for its summary."""
         return {"seconds": self.seconds(), "peak_memory": peak_memory()}
 
 
 def peak_memory() -> int | None:
-    """Return the most bytes this process has had in memory; None where the system does not tell."""
+    """Return the peak memory of this process in bytes; None if the system does not report it."""
     with suppress(OSError), Path("/proc/self/status").open(encoding="ascii") as status:
-        # what getrusage tells begins, on Linux, with what the process that started this one had
+        # on Linux, getrusage starts with the peak of the process that started this one
         for line in status:
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
@@ -67,7 +67,7 @@ def peak_memory() -> int | None:
 
 
 def cost_rows(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Write what a run took for people: the time of its parts, and memory where the system tells."""
+    """Return the cost of a run as rows of text: the time of its parts, and memory if known."""
     seconds = document["seconds"]
     whole = max(seconds["all"], 1e-9)
     shares = [f"{name} {part:.2f} s ({part / whole:.0%})" for name, part in seconds.items() if name != "all"]
@@ -83,10 +83,10 @@ def report_row(entry: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def written_lines(document: Mapping[str, Any], rows: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Write the summary of a run for people: the file it wrote, facts, its report and what it took.
+    """Return the summary of a run as text: the file it wrote, facts, its report and its cost.
 
     document
-        With the ``output`` that was written and its ``bytes``, or a ``model`` with both.
+        The summary, with the ``output`` that was written and its ``bytes``, or a ``model`` with both.
     rows
         The facts, each with its name.
     """

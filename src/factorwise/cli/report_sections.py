@@ -1,4 +1,4 @@
-"""The options and sections that the reports of all verbs share."""
+"""Options and sections that the reports of all verbs share."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from factorwise.types import Floats
 
 ENDINGS = (".html", ".htm")
-MOST_MEMBERS = 300  # of an entity that are shown
-LONGEST = 200  # characters of a value
+MOST_MEMBERS = 300  # members of an entity that are shown
+LONGEST = 200  # characters of a value that are shown
 
 
 def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,10 +34,10 @@ def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--no-values",
             is_flag=True,
-            help="Leave what records or texts say out of the report; ids and figures stay.",
+            help="Leave the values of records and texts out of the report; ids and figures stay.",
         ),
         path_option(
-            "--report", metavar="FILE.html", help="Write a page to look at: one file that needs no network."
+            "--report", metavar="FILE.html", help="Write an HTML report: one file that needs no network."
         ),
     ):
         command = option(command)
@@ -45,24 +45,24 @@ def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_report(report: Path | None, no_values: bool, *used: str | Path | None) -> None:
-    """Refuse a report that is no page, cannot be written or is one of the files ``used``.
+    """Refuse a report that is not HTML, cannot be written or is one of the files ``used``.
 
-    And ``--no-values`` without a report.
+    ``--no-values`` without a report is refused, too.
     """
     if report is None:
         if no_values:
-            raise click.UsageError("--no-values speaks of the report: give --report FILE.html too.")
+            raise click.UsageError("--no-values needs a report: give --report FILE.html, too.")
         return
     if report.suffix.lower() not in ENDINGS:
-        raise click.UsageError(f"--report {str(report)!r}: a report is a page: let the name end in .html.")
+        raise click.UsageError(f"--report {str(report)!r}: a report is HTML, so its name must end in .html.")
     check_target("--report", report, *used)
 
 
 class Page(NamedTuple):
-    """Where a report goes, and what is told of the run that made it.
+    """The path of a report, and what it says about the run.
 
     read
-        The files that the run read, as far as they are files and were given.
+        The input files of the run.
     """
 
     path: Path
@@ -71,7 +71,7 @@ class Page(NamedTuple):
 
 
 def run_facts(page: Page, document: Mapping[str, Any], data: Mapping[str, Any]) -> Facts:
-    """Return what was run, with what, and what it cost.
+    """Return a section with the command, the settings and the cost of the run.
 
     document
         The summary of the verb, with its ``seconds`` and ``peak_memory``.
@@ -86,8 +86,8 @@ def run_facts(page: Page, document: Mapping[str, Any], data: Mapping[str, Any]) 
         ("when", datetime.now(UTC).isoformat(timespec="seconds")),
         *data.items(),
         *(
-            (f"read: {one['name']}", f"{size_text(one['bytes'])}, SHA-256 {one['sha256']}")
-            for one in record["data"]
+            (f"read: {file['name']}", f"{size_text(file['bytes'])}, SHA-256 {file['sha256']}")
+            for file in record["data"]
         ),
         ("seed", record["seed"]),
         ("threads", page.options.threads),
@@ -99,9 +99,9 @@ def run_facts(page: Page, document: Mapping[str, Any], data: Mapping[str, Any]) 
 
 
 def template_table(
-    groups: Mapping[str, Sequence[float] | Floats], note: str, column: str = "template"
+    groups: Mapping[str, Sequence[float] | Floats], caption: str, column: str = "template"
 ) -> Table:
-    """Return a section with the weights of each template: how many, the least, the largest."""
+    """Return a section with the weights of each template: their number, smallest and largest."""
     from factorwise.report import Table
 
     spans = [
@@ -112,22 +112,22 @@ def template_table(
     spans.sort(key=lambda span: min(span[2], 0.0) - max(span[3], 0.0))
     return Table(
         title=f"Weights by {column}",
-        note=note,
+        note=caption,
         columns=[column, "weights", "least", "largest"],
         rows=spans,
     )
 
 
-def facts_of(title: str, values: Mapping[str, Any], note: str = "") -> Facts:
+def facts_of(title: str, values: Mapping[str, Any], caption: str = "") -> Facts:
     """Return a section with the entries of a summary that are plain values or lists of them."""
     from factorwise.report import Facts
 
     rows = [(name.replace("_", " "), _cell(value)) for name, value in values.items()]
-    return Facts(title=title, note=note, rows=[(name, value) for name, value in rows if value is not None])
+    return Facts(title=title, note=caption, rows=[(name, value) for name, value in rows if value is not None])
 
 
 def _cell(value: Any) -> str | int | float | None:
-    """Return a value as the page shows it; None for one that has parts of its own, or is not there."""
+    """Return a value as text; None for a value that is missing or has parts of its own."""
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     if isinstance(value, bool):
@@ -136,54 +136,54 @@ def _cell(value: Any) -> str | int | float | None:
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:
-    """Return a text of a user's as a page shows it: not all of a very long one."""
+    """Return a user's text, shortened if it is very long."""
     return text if len(text) <= longest else text[:longest] + "\u2026"
 
 
-def weights_table(weights: Mapping[str, float], note: str, column: str = "feature") -> Table:
+def weights_table(weights: Mapping[str, float], caption: str, column: str = "feature") -> Table:
     """Return a section with all weights, the largest first."""
     from factorwise.report import Table
 
     rows = sorted(weights.items(), key=lambda row: -abs(row[1]))
-    return Table(title="Weights", note=note, columns=[column, "weight"], rows=rows)
+    return Table(title="Weights", note=caption, columns=[column, "weight"], rows=rows)
 
 
 def learning_curve(passes: Sequence[Mapping[str, Any]], value: str, x_label: str, y_label: str) -> Chart:
     """Return a section with a value of each pass, by its number."""
     from factorwise.report import Chart, Series
 
-    line = Series(y_label, [one["number"] for one in passes], [one[value] for one in passes])
+    line = Series(y_label, [record["number"] for record in passes], [record[value] for record in passes])
     return Chart(title="Learning curve", series=[line], x_label=x_label, y_label=y_label)
 
 
-def probability_bars(title: str, values: Floats, x_label: str, y_label: str, note: str = "") -> Chart:
-    """Return a section with how many values lie in each twentieth between 0 and 1."""
+def probability_bars(title: str, values: Floats, x_label: str, y_label: str, caption: str = "") -> Chart:
+    """Return a section with the number of values in each twentieth between 0 and 1."""
     from factorwise.report import Chart, Series
 
     counts, edges = np.histogram(values, bins=20, range=(0.0, 1.0))
     bars = Series(y_label, [f"{low:.2f}" for low in edges[:-1]], counts.tolist())
     return Chart(
-        title=title, note=note, style="bar", series=[bars], x_label=x_label, y_label=y_label, log_y=True
+        title=title, note=caption, style="bar", series=[bars], x_label=x_label, y_label=y_label, log_y=True
     )
 
 
-def reliability_chart(found: Mapping[str, Any], cases: str, note: str) -> Chart:
-    """Return a section with how often what was given a probability came true.
+def reliability_chart(groups: Mapping[str, Any], cases: str, caption: str) -> Chart:
+    """Return a section with the share of cases that came true, by their probability.
 
-    found
-        What `Reliability.as_dict` gave.
+    groups
+        The result of `Reliability.as_dict`.
     cases
         What has the probabilities: ``"pairs"``, ``"tokens"``.
     """
     from factorwise.report import Chart, Series
 
-    total = sum(found["cases"])
+    total = sum(groups["cases"])
     return Chart(
         title="Calibration",
-        note=f"{note} {total:,.0f} {cases}, the larger a point the more; expected calibration error"
-        f" {found['error']:.4f}.",
+        note=f"{caption} {total:,.0f} {cases}; larger points have more of them; expected calibration error"
+        f" {groups['error']:.4f}.",
         style="diagonal",
-        series=[Series(cases, found["probability"], found["share"], found["cases"])],
+        series=[Series(cases, groups["probability"], groups["share"], groups["cases"])],
         x_label="probability",
         y_label="share that came true",
     )
@@ -193,9 +193,9 @@ def write_page(page: Page, title: str, subtitle: str, sections: list[Section]) -
     """Write the report, and return its entry in the summary."""
     from factorwise.report import Report, write_report
 
-    made = Report(title=title, subtitle=subtitle, sections=sections, version=__version__)
+    report = Report(title=title, subtitle=subtitle, sections=sections, version=__version__)
     try:
-        size = write_report(page.path, made)
+        size = write_report(page.path, report)
     except OSError as error:
         raise unwritten(page.path, error) from error
     return {"file": page.path.name, "bytes": size}

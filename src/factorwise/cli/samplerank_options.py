@@ -1,4 +1,4 @@
-"""What the verbs share that learn by SampleRank: their options, and watching the passes."""
+"""Options of the verbs that learn by SampleRank, and the report of their passes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from factorwise.cli.learned_weights import pass_text
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options
 
-if TYPE_CHECKING:  # these modules load the compiler, which help does not wait for
+if TYPE_CHECKING:  # these modules load the compiler, which help does not need
     from factorwise.learning.samplerank.learner import Callback, PassRecord
     from factorwise.learning.samplerank.preferences import MetricName
 
-#: Names that the learner knows, listed here too: its own modules load the compiler.
+# : Names that the learner knows, repeated here because its own modules load the compiler.
 UPDATES = ("unit", "mira", "pa", "pa-i", "pa-ii", "cw", "cw-deviation", "arow", "adagrad")
 ACCEPTANCES = ("metropolis", "unbalanced", "barker", "greedy", "always", "truth")
 METRICS = ("pairwise", "b-cubed", "rand")
@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Names(click.ParamType):  # type: ignore[type-arg]
-    """Names with commas between them."""
+    """Names separated by commas."""
 
     name = "names"
     toml_type: ClassVar[Any] = (str, "names with commas, in quotes")
@@ -32,19 +32,19 @@ class Names(click.ParamType):  # type: ignore[type-arg]
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, ...]:
-        """Read the names."""
+        """Parse the names."""
         if isinstance(value, tuple):
             return value
         names = tuple(word.strip() for word in str(value).split(","))
         if not all(names):
-            self.fail(f"{value!r} is no list of names: give them with commas between, as in PER,LOC.", param)
+            self.fail(f"{value!r} is not a list of names: separate them by commas, as in PER,LOC.", param)
         return names
 
 
 def learning_options(
     *, temperature: float, metric: MetricName, steps: int, per: str, cap: float = 0.01
 ) -> Callable[[F], F]:
-    """Add the options that say how SampleRank learns.
+    """Add the options of SampleRank.
 
     temperature, metric, steps, cap
         Defaults.
@@ -62,7 +62,7 @@ def learning_options(
             "--cap",
             type=Real(min=0, min_open=True),
             default=cap,
-            help="Largest multiple of a gradient that one update adds, of mira, pa-i and pa-ii.",
+            help="Largest multiple of a gradient that one update adds, for mira, pa-i and pa-ii.",
         ),
         click.option(
             "--accept",
@@ -74,15 +74,17 @@ def learning_options(
             "--temperature",
             type=Real(min=0, min_open=True),
             default=temperature,
-            help="At which metropolis and unbalanced decide: the lower, the greedier.",
+            help="Temperature of metropolis and unbalanced: lower is greedier.",
         ),
         click.option(
             "--metric",
             type=click.Choice(METRICS),
             default=metric,
-            help="Whose gains say which of two neighboring worlds is better.",
+            help="Metric whose gains say which of two neighboring worlds is better.",
         ),
-        click.option("--passes", type=Whole(min=1), default=10, help="Times to walk over the training data."),
+        click.option(
+            "--passes", type=Whole(min=1), default=10, help="Number of passes over the training data."
+        ),
         click.option(
             "--steps", type=Whole(min=1), default=steps, help=f"Steps of a walk for each {per}, in each pass."
         ),
@@ -97,7 +99,7 @@ def learning_options(
 
 
 def watch(options: Options, metric: str) -> Callback | None:
-    """Return what tells of each pass on standard error if the user wants to know more."""
+    """Return a callback that reports each pass on standard error with ``--verbose``."""
     if not options.verbose:
         return None
 
@@ -108,6 +110,6 @@ def watch(options: Options, metric: str) -> Callback | None:
 
 
 def check_complete(history: Sequence[PassRecord], passes: int) -> None:
-    """Go on as Ctrl-C wanted, which a learner takes for the end of learning: no model is kept."""
+    """Raise KeyboardInterrupt if Ctrl-C ended the learning early, so that no model is saved."""
     if len(history) < passes:
         raise KeyboardInterrupt

@@ -33,7 +33,7 @@ MOST_MENTIONS = 30_000
 MOST_MATCHES = 20_000
 PARTS = ("precision", "recall", "f1")
 CONTEXT = 6  # words on each side of a mention
-RANKS = "The model tells better clusterings from worse ones; it gives no probabilities that could be judged."
+RANKS = "The model ranks clusterings; it gives no probabilities whose calibration could be measured."
 
 
 def write_walk_fit_report(
@@ -46,7 +46,7 @@ def write_walk_fit_report(
         learning_curve(document["curve"], "value", "pass", str(document["training"]["metric"])),
     ]
     if scores := document.get("held_out"):
-        rows = [[title, *(scores[name][one] for one in PARTS)] for name, title in METRICS.items()]
+        rows = [[title, *(scores[name][part] for part in PARTS)] for name, title in METRICS.items()]
         sections.append(Table(title="Scores of held-out documents", columns=["metric", *PARTS], rows=rows))
     if document.get("reliability"):
         sections.append(_calibration(document["reliability"]))
@@ -57,15 +57,15 @@ def write_walk_fit_report(
     )
 
 
-def _calibration(found: Mapping[str, Any]) -> Chart:
-    note = "How often the candidate pairs that the model learned from are matches, by their probability."
-    return reliability_chart(found, "pairs", note)
+def _calibration(reliability: Mapping[str, Any]) -> Chart:
+    caption = "How often the candidate pairs that the model learned from are matches, by their probability."
+    return reliability_chart(reliability, "pairs", caption)
 
 
 def _weights(weights: Mapping[str, float]) -> list[Section]:
     return [
-        template_table(_by_template(weights), "The least and the largest weight of each template."),
-        weights_table(weights, "What each feature adds to the score."),
+        template_table(_by_template(weights), "The smallest and the largest weight of each template."),
+        weights_table(weights, "The contribution of each feature to the score."),
     ]
 
 
@@ -81,32 +81,32 @@ def write_matches_report(
     page: Page,
     document: Mapping[str, Any],
     sides: Sequence[Ontology],
-    found: Sequence[Correspondence],
+    matches: Sequence[Correspondence],
     aligner: OntologyAligner,
     *,
     values: bool,
 ) -> dict[str, Any]:
-    """Write the matches with the labels of their concepts, and by what they were found."""
+    """Write the matches with the labels of their concepts, and the evidence for them."""
     left, right = (side.by_id for side in sides)
     rows: list[list[Any]] = []
-    for match in found[:MOST_MATCHES]:
+    for match in matches[:MOST_MATCHES]:
         names = [left[match.source].label, right[match.target].label] if values else []
         rows.append([match.source, match.target, *names, round(match.confidence, 4)])
     columns = ["A", "B", *(["label in A", "label in B"] if values else []), "confidence"]
-    beyond = len(found) - len(rows)
-    note = f"{beyond:,} less certain matches are not shown." if beyond else ""
+    beyond = len(matches) - len(rows)
+    caption = f"{beyond:,} less certain matches are not shown." if beyond else ""
     sections: list[Section] = [
         Facts(
             title="Result",
             rows=[
                 ("concepts of A", len(sides[0])),
                 ("concepts of B", len(sides[1])),
-                ("matches", len(found)),
+                ("matches", len(matches)),
             ],
         ),
-        Table(title="Matches", note=note, columns=columns, rows=rows),
+        Table(title="Matches", note=caption, columns=columns, rows=rows),
         probability_bars(
-            "Confidence", np.array([match.confidence for match in found]), "confidence, from", "matches"
+            "Confidence", np.array([match.confidence for match in matches]), "confidence, from", "matches"
         ),
     ]
     if aligner.reliability_ is not None:
@@ -125,17 +125,17 @@ def write_mentions_report(
     *,
     values: bool,
 ) -> dict[str, Any]:
-    """Write the entities with their mentions in context, the largest first, and by what they were found."""
+    """Write the entities with their mentions in context, the largest first, and the evidence for them."""
     groups: dict[int, list[list[Any]]] = {}
-    for one, labels in zip(documents, answers, strict=True):
-        for number, (mention, label) in enumerate(zip(one.mentions, labels, strict=True)):
+    for document_read, labels in zip(documents, answers, strict=True):
+        for number, (mention, label) in enumerate(zip(document_read.mentions, labels, strict=True)):
             if label is None:
                 continue
-            before = one.tokens[max(0, mention.start - CONTEXT) : mention.start]
-            text = one.tokens[mention.start : mention.end]
-            after = one.tokens[mention.end : mention.end + CONTEXT]
-            said = [shortened(" ".join(part)) for part in (before, text, after)] if values else []
-            groups.setdefault(label, []).append([f"{one.id} {number}", *said])
+            before = document_read.tokens[max(0, mention.start - CONTEXT) : mention.start]
+            text = document_read.tokens[mention.start : mention.end]
+            after = document_read.tokens[mention.end : mention.end + CONTEXT]
+            context = [shortened(" ".join(part)) for part in (before, text, after)] if values else []
+            groups.setdefault(label, []).append([f"{document_read.id} {number}", *context])
     ordered = sorted(groups.values(), key=len, reverse=True)
     entities, shown = [], 0
     for rows in ordered:

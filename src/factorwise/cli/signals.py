@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP end a run as Ctrl-C does: what can be kept is kept, and nothing is half written."""
+"""End a run on SIGTERM and SIGHUP as on Ctrl-C: results so far are kept, and no file is left incomplete."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ AGAIN = 0.02  # seconds after which a signal is sent again whose exception was l
 def interrupted_by_signals() -> Iterator[list[signal.Signals]]:
     """Let SIGTERM and SIGHUP raise `KeyboardInterrupt` in the block; yield the list of those that arrived.
 
-    A signal that is ignored or handled already, as SIGHUP under ``nohup``, is left alone, and so are all
-    of them outside the main thread, where Python cannot set handlers.
+    A signal that is already ignored or handled, such as SIGHUP under ``nohup``, is left alone, and so are all
+    signals outside the main thread, where Python cannot set handlers.
     """
     arrived: list[signal.Signals] = []
     ended = False
@@ -31,10 +31,11 @@ def interrupted_by_signals() -> Iterator[list[signal.Signals]]:
             raise KeyboardInterrupt
 
     def raise_again(unraisable: Any) -> None:
-        """Interrupt once more where the exception was lost, as in a destructor or a callback of C code."""
+        """Interrupt again if the exception was lost, as in a destructor or a callback of C code."""
         if isinstance(unraisable.exc_value, KeyboardInterrupt):
             number = arrived.pop() if arrived else signal.SIGINT
-            threading.Timer(AGAIN, _thread.interrupt_main, [number]).start()  # now, it would be lost in here
+            # if it were sent now, it would be lost here, too
+            threading.Timer(AGAIN, _thread.interrupt_main, [number]).start()
         else:
             report(unraisable)
 

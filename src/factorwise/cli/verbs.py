@@ -1,4 +1,4 @@
-"""The verbs in groups, as ``factorwise tag fit``: a verb is the module of its name in the group's folder."""
+"""Verbs in groups, such as ``factorwise tag fit``: each is a module in its group's folder."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 
 class Group(NamedTuple):
-    """Verbs that belong together.
+    """A group of verbs.
 
     text
-        What they are for.
+        The purpose of the group.
     example
         A full command line, shown at the end of the help.
     verbs
@@ -28,19 +28,19 @@ _TEXTS: dict[str, tuple[str, str, dict[str, str]]] = {
         "factorwise align fit mouse.owl human.owl --reference known.tsv --model anatomy.fw",
         {
             "apply": "Match the concepts of two ontologies.",
-            "explain": "Say why two concepts match, or do not.",
+            "explain": "Explain why two concepts match, or do not.",
             "fit": "Learn from two ontologies and known matches.",
-            "score": "Compare the matches found with the true ones.",
+            "score": "Compare predicted matches with the true ones.",
         },
     ),
     "coref": (
         "Cluster the mentions of documents into entities: coreference.",
         "factorwise coref fit train.jsonl --model coref.fw",
         {
-            "apply": "Find the entities that the mentions of documents speak of.",
+            "apply": "Find the entities to which the mentions of documents refer.",
             "fit": "Learn from documents whose entities are known.",
             "mentions": "Learn to find mentions in plain text.",
-            "score": "Compare the entities found with the true ones.",
+            "score": "Compare predicted entities with the true ones.",
         },
     ),
     "flows": (
@@ -49,31 +49,31 @@ _TEXTS: dict[str, tuple[str, str, dict[str, str]]] = {
         {
             "apply": "Find the flows behind counts.",
             "fit": "Learn from counts by time and place.",
-            "score": "Compare the flows found with the true ones.",
+            "score": "Compare predicted flows with the true ones.",
         },
     ),
     "generate": (
-        "Make up data whose truth is known, of any size.",
+        "Generate data of any size whose truth is known.",
         "factorwise generate authors -n 1e5 -o authors.parquet",
         {
-            "authors": "Author mentions as a bibliography has them.",
+            "authors": "Author mentions of a bibliography.",
         },
     ),
     "resolve": (
-        "Find the records of tables that are of the same entity: deduplication and linkage.",
+        "Find the records of tables that describe the same entity: deduplication and linkage.",
         "factorwise resolve apply people.csv --id id -o entities.csv",
         {
             "add": "Add new records to a store.",
             "apply": "Find the entities of records, with or without a model.",
             "blocks": "Count blocks and pairs before anything is compared.",
-            "explain": "Show what keeps two records together or apart.",
+            "explain": "Show the evidence for and against two records being one entity.",
             "export": "Write the entities of a store, or other clusterings of it.",
             "fit": "Learn from records whose entities are known.",
             "history": "Show what happened to an entity of a store.",
-            "init": "Make a store: records, and the entities found in them.",
-            "lookup": "Find the entity of a store that a record is of.",
-            "score": "Compare the entities found with the true ones.",
-            "undo": "Take the last change of a store back.",
+            "init": "Create a store of records and the entities found in them.",
+            "lookup": "Find the entity of a store to which a record belongs.",
+            "score": "Compare predicted entities with the true ones.",
+            "undo": "Undo the last change of a store.",
         },
     ),
     "tag": (

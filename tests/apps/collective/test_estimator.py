@@ -149,7 +149,7 @@ def test_damaged_and_foreign_model_files_are_refused(tmp_path):
     with pytest.raises(ModelFileError, match="do not fit together"):
         CollectiveModel.load(tmp_path / "b.fw")
     write_model(tmp_path / "o.fw", ModelFile(kind="weights"))
-    with pytest.raises(ModelFileError, match="'collective' was asked for"):
+    with pytest.raises(ModelFileError, match="'collective' is needed"):
         CollectiveModel.load(tmp_path / "o.fw")
 
 

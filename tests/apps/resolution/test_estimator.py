@@ -313,7 +313,7 @@ def test_records_without_ids_are_numbered_the_old_ones_first(updated, resolver):
 
 def test_a_new_record_with_an_id_that_is_there_already_is_refused(updated, resolver):
     old, _, names, _ = updated
-    with pytest.raises(DataFileError, match="stand more than once"):
+    with pytest.raises(DataFileError, match="occur more than once"):
         resolver.update(old.slice(0, 1), old, names, id="id")
 
 

@@ -164,7 +164,7 @@ def test_a_file_cut_short_or_with_a_byte_changed_is_refused_or_the_same(tmp_path
 def test_other_files_are_refused_with_what_they_are(tmp_path, monkeypatch):
     path = tmp_path / "model.fw"
     write_model(path, ModelFile(kind="weights"))
-    with pytest.raises(ModelFileError, match=r"kind 'weights', but 'chain-crf' was asked for.*load_weights"):
+    with pytest.raises(ModelFileError, match=r"kind is 'weights', but 'chain-crf' is needed.*load_weights"):
         ChainCRF.load(path)
     with pytest.raises(ModelFileError, match=r"no such file"):
         ChainCRF.load(tmp_path / "none.fw")
