@@ -85,7 +85,7 @@ def test_without_options_the_seed_is_fixed_and_all_processors_work(run, show):
         (["shwo"], "Did you mean 'show'?"),
         (
             ["xyzzy"],
-            "There are: align, cite, cluster, completion, coref, demo, doctor, flows, generate, infer,",
+            "The verbs are: align, cite, cluster, completion, coref, demo, doctor, flows, generate, infer,",
         ),
         (["--seed", "3", "show"], "Options go after the verb: factorwise VERB --seed."),
     ],

@@ -104,7 +104,7 @@ def test_without_a_verb_the_help_lists_the_verbs(run):
     ("words", "fault"),
     [
         (["fti"], "no verb of 'factorwise tag' is called 'fti'. Did you mean 'fit'?"),
-        (["xyzzy"], "There are: apply, cite, classes, fit, inspect, score."),
+        (["xyzzy"], "The verbs are: apply, cite, classes, fit, inspect, score."),
         (["--seed", "3", "fit"], "Options go after the verb: factorwise tag VERB --seed."),
         (["fit", "x", "--modle", "m.fw"], "--model"),
         (["fit", "x"], "Missing option '--model'"),
