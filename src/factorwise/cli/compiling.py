@@ -17,7 +17,7 @@ import click
 from factorwise.cli.options import Options
 from factorwise.cli.output import notice
 
-# : Each group of verbs, and its commands in the folder that `_write_data` fills.
+#: Each group of verbs, and its commands in the folder that `_write_data` fills.
 COMMANDS = {
     "resolve": (
         "resolve fit known.csv --id id --entity person --model people.fw",

@@ -29,7 +29,7 @@ PACKAGES = ("click", "numba", "numpy", "scipy")  # for a checkout that is not in
 
 MAKERS = ("numba", "numpy", "llvmlite")  # packages whose versions determine whether compiled code can be used
 
-# : Environment variables that change where files are kept and how many threads work.
+#: Environment variables that change where files are kept and how many threads work.
 VARIABLES = (
     "FACTORWISE_CACHE",
     "FACTORWISE_DATA",

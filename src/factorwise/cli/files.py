@@ -261,7 +261,7 @@ def _give_up_standard_output() -> None:
         os.close(nowhere)
 
 
-# : Where a verb writes its result, unless that goes to standard output.
+#: Where a verb writes its result, unless that goes to standard output.
 output_option = partial(
     click.option,
     "-o",

@@ -19,7 +19,7 @@ from factorwise.cli.resolve.model import resolution_entry, resolution_lines
 from factorwise.io.models.files import FORMAT_VERSION, ModelFile, read_model
 from factorwise.io.models.weights import weight_blocks
 
-# : Readers of the models that are learned by walking; imported only for those.
+#: Readers of the models that are learned by walking; imported only for those.
 ESTIMATORS = {
     "alignment": ("factorwise.apps.alignment.estimator", "OntologyAligner"),
     "coreference": ("factorwise.apps.coreference.estimator", "CoreferenceResolver"),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from factorwise.cli.output import aligned
 
-# : Number of weights listed by default.
+#: Number of weights listed by default.
 TOP = 20
 
 

@@ -51,8 +51,8 @@ factorwise = verb_group(
 )
 
 
-# : Number of objects after which the cycle collector runs. While numba compiles it creates millions of :
-# objects that stay, and checking them again and again takes a fifth of the time.
+#: Number of objects after which the cycle collector runs. While numba compiles it creates millions of objects
+#: that stay, and checking them again and again takes a fifth of the time.
 SELDOM = (100_000, 50, 100)
 
 

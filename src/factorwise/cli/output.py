@@ -16,7 +16,7 @@ import click
 from factorwise.cli.files import standard_output
 from factorwise.cli.options import Options
 
-# : Arguments named in error messages whose options have other names.
+#: Arguments named in error messages whose options have other names.
 _ARGUMENTS = re.compile(
     r"\b(c1|comment|constraint_folds|encoding|order|prefix_ids|separator|syntax)=(True\b|None\b|'[^']*'|\d+)"
 )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # these modules load the compiler, which help does not need
     from factorwise.learning.samplerank.learner import Callback, PassRecord
     from factorwise.learning.samplerank.preferences import MetricName
 
-# : Names that the learner knows, repeated here because its own modules load the compiler.
+#: Names that the learner knows, repeated here because its own modules load the compiler.
 UPDATES = ("unit", "mira", "pa", "pa-i", "pa-ii", "cw", "cw-deviation", "arow", "adagrad")
 ACCEPTANCES = ("metropolis", "unbalanced", "barker", "greedy", "always", "truth")
 METRICS = ("pairwise", "b-cubed", "rand")

@@ -21,7 +21,7 @@ from factorwise.datasets.nicknames import NICKNAMES
 from factorwise.datasets.texts import folded, joined, replaced, without_accents
 from factorwise.types import Bools, Ints
 
-# : Kinds of variants, those possible for the fewest authors first, and their shares among the variants.
+#: Kinds of variants, those possible for the fewest authors first, and their shares among the variants.
 KINDS = {
     "nickname": 0.05,
     "punctuation": 0.10,

@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from factorwise.errors import DataFileError, InvalidArgumentError
 
-# : First bytes of files that are often given by mistake, and what such a file is.
+#: First bytes of files that are often given by mistake, and what such a file is.
 _BEGINNINGS = {
     b"PK\x03\x04": "a zip archive, as model files and workbooks of spreadsheets are",
     b"\x89PNG\r\n": "a picture",
@@ -23,7 +23,7 @@ _BEGINNINGS = {
 }
 
 
-# : Internet names of encodings: other codecs raise errors of their own.
+#: Internet names of encodings: other codecs raise errors of their own.
 _OF_NAMES = ("idna", "punycode")
 
 

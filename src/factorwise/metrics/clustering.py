@@ -24,7 +24,7 @@ import numpy as np
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.types import Int64s
 
-# : One label for each item, in the order of the items: any hashable objects, or an array.
+#: One label for each item, in the order of the items: any hashable objects, or an array.
 ClusterLabels = Iterable[Any]
 
 

@@ -34,7 +34,7 @@ from factorwise.metrics.clustering import (
 )
 from factorwise.types import Floats, Int32s, Int64s
 
-# : Larger tables of similarities are kept sparse in CEAF, with only the cells that have items.
+#: Larger tables of similarities are kept sparse in CEAF, with only the cells that have items.
 DENSE_CELLS = 10_000
 
 

@@ -29,10 +29,10 @@ class Template(Generic[WorldType, DiffType]):
 
     name: str
     size: int
-    # : The class that lays out templates of this kind for a walk, if they have a method ``add_to``.
+    #: The class that lays out templates of this kind for a walk, if they have a method ``add_to``.
     layout: Any
-    # : The kinds of worlds that it supports, by default those of ``Template[world, diff]``; empty for any
-    # kind.
+    #: The kinds of worlds that it supports, by default those of ``Template[world, diff]``; empty for any
+    #: kind.
     worlds: ClassVar[tuple[type[Any], ...]] = ()
 
     def __init_subclass__(cls) -> None:

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from factorwise.inference.exact.elimination import EliminationOrder, elimination_order
 from factorwise.model.grounding import FactorGraph
 
-# : If all tables together have fewer entries, the first order is used: they cost less than another search.
+#: If all tables together have fewer entries, the first order is used: they cost less than another search.
 SMALL = 1 << 20
 TRIES = 6
 

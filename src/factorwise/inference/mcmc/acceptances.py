@@ -71,7 +71,7 @@ ALWAYS = Acceptance(acceptances.accept_always)
 BETTER = Acceptance(acceptances.accept_better)
 """What is better by the preference, and of equally good worlds the one that scores higher."""
 
-# : Acceptances that do not use the probability of the way back.
+#: Acceptances that do not use the probability of the way back.
 WITHOUT_RATIO = (UNBALANCED, GREEDY, ALWAYS, BETTER)
 
 AcceptanceName = Literal["metropolis", "unbalanced", "barker", "greedy", "always", "truth"]

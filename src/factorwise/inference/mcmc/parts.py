@@ -54,9 +54,9 @@ class Surroundings:
 class ProgramProposer:
     """A proposer defined by a program, whose functions ``draw`` and ``support`` run as plain Python."""
 
-    # : How many changes a move may have: "one", "many", or the largest number.
+    #: How many changes a move may have: "one", "many", or the largest number.
     changes: str | int = "one"
-    # : The kinds of worlds that it supports; empty for any.
+    #: The kinds of worlds that it supports; empty for any.
     worlds: ClassVar[tuple[type[Any], ...]] = ()
 
     def check(self, world: Any) -> None:

@@ -27,17 +27,17 @@ from factorwise.validation import check_number
 Query = Literal["all", "marginals", "best"]
 QUERIES = ("all", "marginals", "best")
 
-# : Seconds per entry of the tables, estimated generously, to predict whether a method fits the time.
+#: Seconds per entry of the tables, estimated generously, to predict whether a method fits the time.
 SUM_SECONDS = 1.0e-7
 MAX_SECONDS = 3.0e-8
 MESSAGE_SECONDS = 2.0e-8
-# : Factors per second of the search for an elimination order; if it would exceed the time, it is not : tried.
+#: Factors per second of the search for an elimination order; if it would exceed the time, it is not tried.
 ORDERED_FACTORS = 1_000
-# : Number of table entries that take as long as the bookkeeping of a factor.
+#: Number of table entries that take as long as the bookkeeping of a factor.
 FACTOR_ENTRIES = 1_000
-# : Table entries while a part of the graph is solved in the search for a best setting.
+#: Table entries while a part of the graph is solved in the search for a best setting.
 PART_ENTRIES = 1 << 16
-# : Table entries in mini-buckets.
+#: Table entries in mini-buckets.
 BOUND_ENTRIES = 1 << 18
 
 

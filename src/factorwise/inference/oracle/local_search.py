@@ -21,7 +21,7 @@ from factorwise.inference.message_passing.belief_propagation import score_of
 from factorwise.inference.oracle.cutsets import hold, plan_with_cutset
 from factorwise.model.grounding import FactorGraph
 
-# : Rounds without a better setting after which the search restarts elsewhere, and how often it : restarts.
+#: Rounds without a better setting after which the search restarts elsewhere, and how often it restarts.
 PATIENCE = 8
 RESTARTS = 12
 

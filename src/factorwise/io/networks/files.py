@@ -18,7 +18,7 @@ from factorwise.io.networks.network import Network
 from factorwise.io.networks.uai import parse_evidence, parse_uai
 from factorwise.io.networks.xmlbif import parse_xmlbif
 
-# : The formats, and the file endings of each.
+#: The formats, and the file endings of each.
 FORMATS = {"uai": (".uai",), "bif": (".bif",), "xmlbif": (".xml", ".xmlbif", ".xbif"), "fg": (".fg",)}
 MOST_BYTES = 1 << 30  # of an unpacked file
 

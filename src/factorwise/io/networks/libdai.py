@@ -12,8 +12,8 @@ from factorwise.errors import DataFileError
 from factorwise.io.networks.network import Network, build_network, number_labels
 from factorwise.io.networks.words import Words
 
-# : Total number of table entries that a file may have. A file lists only nonzero ones, so a short file :
-# could otherwise require any amount of memory.
+#: Total number of table entries that a file may have. A file lists only nonzero ones, so a short file could
+#: otherwise require any amount of memory.
 MOST_ENTRIES = 1 << 26
 
 

@@ -16,10 +16,10 @@ from factorwise.io.listing import some
 from factorwise.model.grounding import FactorGraph
 from factorwise.views import MOST_ROWS, html_table, listed
 
-# : How far the sum of a row of probabilities may be from one, because published files round them.
+#: How far the sum of a row of probabilities may be from one, because published files round them.
 ROW_TOLERANCE = 0.01
-# : Largest number of labels of a variable, because a few words of a file could otherwise require any : amount
-# of memory.
+#: Largest number of labels of a variable, because a few words of a file could otherwise require any amount of
+#: memory.
 MOST_LABELS = 1 << 20
 
 

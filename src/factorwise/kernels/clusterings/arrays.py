@@ -1,11 +1,11 @@
 """The arrays behind a clustering, and the functions that change them one item at a time.
 
-Members of a cluster lie contiguously in blocks of power-of-two capacity inside one arena, so a scan over a
-cluster is a scan over memory; what a model's functions read of the members lies in columns beside them, by
-slot. Freed blocks wait in one list per capacity, linked through the arena itself. ``live`` is a permutation
-of all cluster ids whose first ``counters[LIVE]`` entries are in use: a cluster is picked at random, created
-or dropped in O(1). ``splittable`` does the same for clusters of two or more. An id keeps its cluster as long
-as that has members.
+The members of a cluster lie contiguously in a block of power-of-two capacity inside one arena, so a scan over
+a cluster is a scan over memory; the fields that a model's functions read are stored in columns beside them,
+by slot. Freed blocks are kept in one list per capacity, linked through the arena itself. ``live`` is a
+permutation of all cluster ids whose first ``counters[LIVE]`` entries are in use: a cluster is drawn at
+random, created or dropped in O(1). ``splittable`` does the same for clusters of two or more. A cluster keeps
+its id as long as it has members.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ class Clustering(NamedTuple):
     """A clustering of n items; cluster ids are 0 to n + 1.
 
     label, slot : int32[n], int64[n]
-        By item: its cluster, and where it stands in ``members``.
+        By item: its cluster, and its position in ``members``.
     size, start, order, type : int32[ids], int64[ids], int32[ids], int32[ids]
         By cluster: how many members, its first slot, log2 of its block's capacity, and its type (0 where
-        clusters carry none). The type of an id that is not in use is scratch of whoever proposes to use it.
+        clusters carry none). The type of an unused id is scratch space for proposers.
     live, live_at, splittable, splittable_at : int32[ids]
-        The two permutations of ids, and where each id stands in them.
+        The two permutations of ids, and the position of each id in them.
     members : int32[4n + 4]
         Items by slot.
     counters : int64[6 + ORDERS]
         Clusters in use, clusters of two or more, end of the arena in use, compactions so far, the smallest
         id; then the first freed block of each order, or -1.
     item_ints, item_reals, item_rows : int32[n, .], float32[n, .], float32[n, .]
-        By item: what a model's functions read, as columns of whole numbers and of reals, and as rows that are
-        compared number by number.
+        By item: the fields that a model's functions read, as columns of whole numbers and of reals, and as
+        rows that are compared number by number.
     ints, reals, rows : int32[., slots], float32[., slots], float32[slots, .]
-        The same of the member at each slot; slots beyond the arena are spare.
+        The same for the member at each slot; slots beyond the arena are spare.
     items : int32[n]
         All items; in a shard of a world (`factorwise.world.shards`) the items of the shard.
     side : int8[n]
-        Scratch by item, zero between steps: on which side of a split it is, 1 or 2.
+        Scratch by item, zero between steps: its side of a split, 1 or 2.
     """
 
     label: NDArray[np.int32]
@@ -75,7 +75,7 @@ class Clustering(NamedTuple):
 def make_clustering(labels: NDArray[np.int32], types: NDArray[np.int32], n_types: int) -> Clustering:
     """Lay out a clustering by dense ``labels``, without columns; ``types[c]`` is the type of cluster c.
 
-    In NumPy, so that a world can be built before anything is compiled.
+    It uses NumPy, so that a world can be built before anything is compiled.
     """
     n, ids = len(labels), len(labels) + max(SPARE_IDS, n_types)  # an empty cluster of each type
     number = np.arange(ids, dtype=np.int32)
@@ -119,7 +119,7 @@ def make_clustering(labels: NDArray[np.int32], types: NDArray[np.int32], n_types
 
 
 def no_columns(n: int) -> dict[str, NDArray[Any]]:
-    """Return the columns of a clustering of n items whose model reads none."""
+    """Return empty columns for a clustering of n items whose model reads no fields."""
     return {
         "item_ints": np.zeros((n, 0), np.int32),
         "item_reals": np.zeros((n, 0), np.float32),
@@ -132,7 +132,7 @@ def no_columns(n: int) -> dict[str, NDArray[Any]]:
 
 @shared
 def spare_id(world: Any, kind: int) -> int:
-    """Return the id that the next new cluster will have, and give it a type."""
+    """Return the id of the next new cluster, and give it a type."""
     cluster = np.int64(world.live[world.counters[LIVE]])
     world.type[cluster] = kind
     return cluster
@@ -140,7 +140,7 @@ def spare_id(world: Any, kind: int) -> int:
 
 @shared
 def order_for(size: int) -> int:
-    """Log2 of the smallest power of two that holds ``size`` members."""
+    """Return log2 of the smallest power of two that holds ``size`` members."""
     order = 0
     while (1 << order) < size:
         order += 1
@@ -160,15 +160,15 @@ def place(world: Any, slot: int, item: int) -> None:
 
 @shared
 def has_columns(world: Any) -> bool:
-    """Whether anything lies beside the members."""
+    """Whether any columns are stored beside the members."""
     return world.ints.shape[0] + world.reals.shape[0] + world.rows.shape[1] > 0
 
 
 @shared
 def settle(world: Any, slot: int, item: int) -> None:
-    """Let ``item`` be the member at ``slot``.
+    """Make ``item`` the member at ``slot``.
 
-    Unsigned indices take no time to find out whether they count from the end.
+    Unsigned indices need no check for counting from the end.
     """
     at, who = np.uint64(slot), np.uint64(item)
     world.members[at] = item
@@ -178,7 +178,7 @@ def settle(world: Any, slot: int, item: int) -> None:
 
 @shared
 def mark_splittable(world: Any, cluster: int, splittable: bool) -> None:
-    """Enter a cluster that has grown to two members, or leave out one that has shrunk to one."""
+    """Add a cluster that has grown to two members to ``splittable``, or remove one that has shrunk to one."""
     if not splittable:
         world.counters[SPLITTABLE] -= 1
     here, border = world.splittable_at[cluster], world.counters[SPLITTABLE]
@@ -191,7 +191,7 @@ def mark_splittable(world: Any, cluster: int, splittable: bool) -> None:
 
 @shared
 def swap_live(world: Any, cluster: int, position: int) -> None:
-    """Let a cluster id change places with the one at ``position`` of the ids in use."""
+    """Exchange a cluster id with the one at ``position`` of the ids in use."""
     here = world.live_at[cluster]
     other = world.live[position]
     world.live[here], world.live[position] = other, cluster
@@ -200,7 +200,7 @@ def swap_live(world: Any, cluster: int, position: int) -> None:
 
 @shared
 def create_cluster(world: Any, cluster: int) -> None:
-    """Take an id into use, for a cluster that has no members yet."""
+    """Put an id into use, for a cluster without members."""
     swap_live(world, cluster, world.counters[LIVE])
     world.counters[LIVE] += 1
     world.order[cluster] = 0
@@ -209,7 +209,7 @@ def create_cluster(world: Any, cluster: int) -> None:
 
 @shared
 def drop_cluster(world: Any, cluster: int) -> None:
-    """Give back an empty cluster's id and block."""
+    """Release the id and block of an empty cluster."""
     release_block(world, world.start[cluster], world.order[cluster])
     world.counters[LIVE] -= 1
     swap_live(world, cluster, world.counters[LIVE])
@@ -238,10 +238,10 @@ def allocate_block(world: Any, order: int) -> int:
 
 @shared
 def compact(world: Any) -> None:
-    """Lay all blocks out anew at the capacity they need: at most 2n of the arena's 4n slots."""
+    """Lay out all blocks again with the capacity they need: at most 2n of the arena's 4n slots."""
     for order in range(ORDERS):
         world.counters[FREE + order] = -1
-    for k in range(len(world.items)):  # from here on, where it stands among its cluster's members
+    for k in range(len(world.items)):  # from here on, its position among its cluster's members
         item = world.items[k]
         world.slot[item] -= world.start[world.label[item]]
     top = 0
@@ -263,7 +263,7 @@ def grow_block(world: Any, cluster: int) -> None:
     """Move a cluster into a block of twice the capacity."""
     order = world.order[cluster]
     fresh = allocate_block(world, order + 1)
-    start = world.start[cluster]  # read after allocating: a compaction may have moved it
+    start = world.start[cluster]  # read after allocating, because a compaction may have moved it
     for index in range(world.size[cluster]):
         settle(world, fresh + index, world.members[start + index])
     release_block(world, start, world.order[cluster])
@@ -273,7 +273,7 @@ def grow_block(world: Any, cluster: int) -> None:
 
 @shared
 def move_item(world: Any, item: int, target: int) -> None:
-    """Move ``item`` to another cluster, which may be an id not yet in use; the last member fills the hole."""
+    """Move ``item`` to another cluster, whose id may be unused; the last member fills the gap."""
     who, new = np.uint64(item), np.uint64(target)
     source = world.label[who]
     old = np.uint64(source)
@@ -300,12 +300,12 @@ def move_item(world: Any, item: int, target: int) -> None:
 
 
 def apply_change(world: Any, move: Any) -> None:
-    """Move the item of the change at hand to its target: the program of a clustering."""
+    """Move the item of the current change to its target: the program of a clustering."""
     move_item(world, move.item, move.target)
 
 
 def apply_type(world: Any, move: Any) -> None:
-    """Give the cluster of the change at hand another type: the program of the types of clusters."""
+    """Give the cluster of the current change another type: the program of the types of clusters."""
     world.type[move.item] = move.target
 
 

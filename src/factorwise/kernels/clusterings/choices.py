@@ -1,7 +1,7 @@
-"""Among which clusters an item chooses in a Gibbs step.
+"""The clusters among which an item chooses in a Gibbs step.
 
-The same set must be offered from every place it may lead to, else the step does not leave the distribution
-invariant. A cluster that the item leaves empty is the empty one of its type: it is offered once.
+The same set must be offered from every cluster to which it may lead, so that the step leaves the distribution
+invariant. A cluster that the item leaves empty is the empty one of its type, and is offered once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def offer_all(world: Any, mine: Any, random: Any, move: Any, choice: Any) -> flo
 
 @shared
 def begin_choice(world: Any, move: Any, item: int) -> None:
-    """Let ``item`` be the one that chooses; nothing is offered yet."""
+    """Let ``item`` choose; nothing is offered yet."""
     move.item, move.source, move.choices = item, np.int64(world.label[item]), 0
 
 

@@ -1,4 +1,4 @@
-"""What two clusters have in common of counted values, for many pairs of clusters at a time."""
+"""Overlaps of counted values between two clusters, for many pairs of clusters at a time."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ def cluster_overlaps(
     gains: bool,
     overlap: NDArray[np.float64],
 ) -> None:
-    """Sum up what the rows ``first[k]`` and, of the others, ``second[k]`` share, into ``overlap[k]``.
+    """Write the overlap of row ``first[k]`` with row ``second[k]`` of the others to ``overlap[k]``.
 
     start, value, count
-        The values of each row, ascending and each once, and how often it has them.
+        The values of each row, ascending and each once, with their counts.
     other_start, other_value, other_count
-        The same of the rows that ``second`` names.
+        The same for the rows that ``second`` names.
     weight, base
-        Of each value: a weight, and its share of all values, the base of an urn.
+        For each value: a weight, and its share of all values, which is the base of an urn.
     inside
-        Whether the first row is a part of the second one, which is then taken without it.
+        Whether the first row is a part of the second one and must be subtracted from it.
     gains
-        Whether the gains in an urn are wanted, which take long; they stay zero otherwise.
+        Whether to compute the gains in an urn, which take long; otherwise they stay zero.
     overlap : float64[pairs, 4]
-        Products of counts; weights of the shared values; what sharing them gains in an urn; and weights of
-        the values that the second row has from the first alone.
+        Products of counts; weights of the shared values; the gain of sharing them in an urn; and weights of
+        the values that the second row has only from the first.
     """
     for k in range(len(first)):
         a, a_end = start[first[k]], start[first[k] + 1]

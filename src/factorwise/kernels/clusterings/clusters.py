@@ -1,8 +1,8 @@
-"""Scores of whole clusters: what a move changes, by a model's own functions of the members.
+"""Scores of whole clusters, and their changes by a move, from a model's functions of the members.
 
 The functions of a model are compiled once, as a pointer that scores the members at some slots (and one that
-adds up their statistics); everything here calls it, and is compiled once for all models. A cluster as it
-would be is laid out in spare slots, or in place where one more item fits.
+adds up their statistics); everything here calls it, and is compiled once for all models. A cluster after a
+move is laid out in spare slots, or in place if one more item fits.
 
 ``mine`` of this program:
 
@@ -14,7 +14,7 @@ span, sign : int64[3], float64[1]
 value : float64[ids]
     Score of each cluster; 0 for ids that are not in use.
 after, change : float64[2], int64[3]
-    Scores of source and target after the change last weighed, and which one that was.
+    Scores of source and target after the change that was weighed last, and that change.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from factorwise.kernels.compile.pointers import call
 
 @shared
 def score_slots(mine: Any, lo: int, hi: int, kind: int) -> float:
-    """Score of the members at slots lo to hi as a cluster of this type; nothing for an empty one."""
+    """Return the score of the members at slots lo to hi as a cluster of this type; zero if there are none."""
     if hi == lo:
         return 0.0
     mine.span[0], mine.span[1], mine.span[2] = lo, hi, kind
@@ -48,7 +48,7 @@ def add_slots(mine: Any, lo: int, hi: int, kind: int, sign: float) -> None:
 
 @shared
 def lay_out_rest(world: Any, move: Any) -> int:
-    """Lay the source out as it is without the item, in its place; return the slot behind the last."""
+    """Lay out the source without the item, in place; return the slot after the last."""
     last = world.start[move.source] + world.size[move.source] - 1
     place(world, world.slot[move.item], world.members[last])
     return last
@@ -56,7 +56,7 @@ def lay_out_rest(world: Any, move: Any) -> int:
 
 @shared
 def lay_out_joined(world: Any, item: int, target: int) -> int:
-    """Lay a cluster out joined by an item, in its place where one more fits; return the first slot."""
+    """Lay out a cluster with an additional item, in place if it fits; return the first slot."""
     lo, size = world.start[target], world.size[target]
     if size > 0 and size < 1 << world.order[target]:
         place(world, lo + size, item)
@@ -70,21 +70,21 @@ def lay_out_joined(world: Any, item: int, target: int) -> int:
 
 @shared
 def score_cluster(world: Any, mine: Any, cluster: int) -> float:
-    """Score of a cluster as it is."""
+    """Return the score of a cluster."""
     lo = world.start[cluster]
     return score_slots(mine, lo, lo + world.size[cluster], world.type[cluster])
 
 
 @shared
 def score_joined(world: Any, mine: Any, item: int, target: int) -> float:
-    """Score of a cluster joined by an item."""
+    """Return the score of a cluster with an additional item."""
     lo = lay_out_joined(world, item, target)
     return score_slots(mine, lo, lo + world.size[target] + 1, world.type[target])
 
 
 @shared
 def score_rest(world: Any, mine: Any, move: Any) -> float:
-    """Score of the source without the item."""
+    """Return the score of the source without the item."""
     last = lay_out_rest(world, move)
     value = score_slots(mine, world.start[move.source], last, world.type[move.source])
     place(world, world.slot[move.item], move.item)
@@ -101,7 +101,7 @@ def begin_clusters(world: Any, mine: Any) -> None:
 
 
 def clusters_gain(world: Any, mine: Any, move: Any) -> float:
-    """Scores of the two clusters after the change minus before it."""
+    """Return the scores of the two clusters after the change minus those before it."""
     mine.after[0] = score_rest(world, mine, move)
     mine.after[1] = score_joined(world, mine, move.item, move.target)
     mine.change[0], mine.change[1], mine.change[2] = move.item, move.source, move.target
@@ -109,7 +109,7 @@ def clusters_gain(world: Any, mine: Any, move: Any) -> float:
 
 
 def clusters_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
-    """What the item adds to the score of each target."""
+    """Compute what the item adds to the score of each target."""
     for k in range(move.choices):
         target = choice.targets[k]
         if target == move.source:
@@ -119,7 +119,7 @@ def clusters_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
 
 
 def clusters_gradient(world: Any, mine: Any, move: Any) -> None:
-    """Statistics of the two clusters after the change minus before it."""
+    """Add the statistics of the two clusters after the change minus those before it."""
     item, source, target = move.item, move.source, move.target
     lo, kind = world.start[source], world.type[source]
     add_slots(mine, lo, lo + world.size[source], kind, -1.0)
@@ -133,7 +133,7 @@ def clusters_gradient(world: Any, mine: Any, move: Any) -> None:
 
 
 def clusters_applied(world: Any, mine: Any, move: Any) -> None:
-    """Keep the scores of the two clusters in step with a change that was made."""
+    """Update the scores of the two clusters after a change."""
     if mine.change[0] == move.item and mine.change[1] == move.source and mine.change[2] == move.target:
         mine.value[move.source], mine.value[move.target] = mine.after[0], mine.after[1]
     else:
@@ -151,13 +151,13 @@ def clusters_totals(world: Any, mine: Any) -> None:
 
 
 def type_gain(world: Any, mine: Any, move: Any) -> float:
-    """Score of a cluster with another type minus that with its own."""
+    """Return the score of a cluster with another type minus that with its own."""
     lo = world.start[move.item]
     return score_slots(mine, lo, lo + world.size[move.item], move.target) - mine.value[move.item]
 
 
 def type_gradient(world: Any, mine: Any, move: Any) -> None:
-    """Statistics of a cluster with another type minus those with its own."""
+    """Add the statistics of a cluster with another type minus those with its own."""
     lo = world.start[move.item]
     hi = lo + world.size[move.item]
     add_slots(mine, lo, hi, move.source, -1.0)
@@ -165,6 +165,6 @@ def type_gradient(world: Any, mine: Any, move: Any) -> None:
 
 
 def type_applied(world: Any, mine: Any, move: Any) -> None:
-    """Keep the score of a cluster in step with its type."""
+    """Update the score of a cluster after a change of its type."""
     mine.value[move.item] = score_cluster(world, mine, move.item)
     mine.change[0] = -1

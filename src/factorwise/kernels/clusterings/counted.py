@@ -1,28 +1,28 @@
-"""Sums over pairs that are read off counts: how many members of a cluster have the item's value of a key.
+"""Sums over pairs computed from counts: how many members of a cluster have the item's value of a key.
 
 Pairs of equal values are counted in tables by value (see `counts`), pairs of different ones by how many
-members have any value of the key. So the gain of a move costs two look-ups for each value of the item,
-whatever the size of the clusters. Values stand in the item's entries with an amount of 1 and the number of
-their key as ``kind``.
+members have any value of the key. So the gain of a move takes two look-ups per value of the item, whatever
+the size of the clusters. Values stand in the item's entries with an amount of 1 and the number of their key
+as ``kind``.
 
 ``mine`` of this program:
 
 spans, entries, slots : SPAN[n], ENTRY[.], SLOT[.]
-    Values of the items that others have too, and their tables.
+    Values of the items that other items have, too, and their tables.
 known : uint32[n]
     A bit for each key with conflicts of which the item has a value, with a table or without.
 having : int32[ids, conflicts]
     Members of each cluster that have a value of each such key.
 equal_at, conflict_at, pair_at : int64[keys], int64[conflicts], int64[1]
-    Where the weight of agreeing on a key stands, of conflicting on it, and of any pair; -1 for none.
+    Positions of the weights of agreeing on a key, of conflicting on it, and of any pair; -1 for none.
 conflict_key : int64[conflicts]
     Which key each of them is.
 weights, sign : float64[.], float64[1]
     The weights, and -1 for repulsion.
 worth, against, each : float64[keys], float64[conflicts], float64[1]
-    What one more pair scores that agrees on a key, that has two values of it, and that is a pair at all.
+    The score of one more pair that agrees on a key, that has two different values of it, and of any pair.
 look_ups : int64[1]
-    Counts that gains have read so far.
+    Number of counts that gains have read so far.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def has_value(mine: Any, item: int, conflict: int) -> bool:
 
 @shared
 def weight_at(mine: Any, at: int) -> float:
-    """What a statistic scores; 0 where there is none."""
+    """Return the weight of a statistic; 0 if there is none."""
     return mine.sign[0] * mine.weights[at] if at >= 0 else 0.0
 
 
 def counted_begin(world: Any, mine: Any) -> None:
-    """Take the weights, and count the members of all clusters."""
+    """Read the weights, and count the members of all clusters."""
     for key in range(len(mine.worth)):
         mine.worth[key] = weight_at(mine, mine.equal_at[key])
     for conflict in range(len(mine.against)):
@@ -75,7 +75,7 @@ def counted_begin(world: Any, mine: Any) -> None:
 
 
 def counted_gain(world: Any, mine: Any, move: Any) -> float:
-    """Pairs joined minus pairs separated, from the counts of the old and the new cluster."""
+    """Return pairs joined minus pairs separated, from the counts of the old and the new cluster."""
     item, source, target = move.item, move.source, move.target
     s, t = np.int64(world.size[source]), np.int64(world.size[target])
     gain = mine.each[0] * (t - s + 1)
@@ -83,7 +83,7 @@ def counted_gain(world: Any, mine: Any, move: Any) -> float:
     for at in range(begin, end):
         start, shift = np.int64(mine.entries[at].start), np.int64(mine.entries[at].shift)
         change = np.int64(0)
-        if s > 1:  # an item alone leaves nothing behind
+        if s > 1:  # a single item leaves nothing behind
             change = 1 - count_of(mine.slots, start, shift, source)  # without the item itself
         if t > 0:
             change += count_of(mine.slots, start, shift, target)
@@ -98,7 +98,7 @@ def counted_gain(world: Any, mine: Any, move: Any) -> float:
 
 
 def counted_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
-    """What the pairs of the item with the members of each target score."""
+    """Compute the score of the pairs of the item with the members of each target."""
     item = move.item
     for k in range(move.choices):
         cluster = np.int64(choice.targets[k])
@@ -115,7 +115,7 @@ def counted_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
 
 
 def counted_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
-    """Statistics of pairs joined minus those of pairs separated."""
+    """Add the statistics of pairs joined minus those of pairs separated."""
     item, source, target = move.item, move.source, move.target
     s, t = np.int64(world.size[source]), np.int64(world.size[target])
     out, sign = gradient.value, mine.sign[0]
@@ -138,7 +138,7 @@ def counted_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
 
 
 def counted_applied(world: Any, mine: Any, move: Any) -> None:
-    """Keep the counts in step with a change that was made."""
+    """Update the counts after a change."""
     item, source, target = move.item, move.source, move.target
     for at in range(np.int64(mine.spans[item].begin), np.int64(mine.spans[item].end)):
         start, shift = mine.entries[at].start, mine.entries[at].shift
@@ -151,7 +151,7 @@ def counted_applied(world: Any, mine: Any, move: Any) -> None:
 
 
 def counted_visit(world: Any, mine: Any, move: Any) -> None:
-    """Read all that steps among the items of a group will look at: see `visit_counts`."""
+    """Read everything that steps among the items of a group will read: see `visit_counts`."""
     visit_counts(world, mine, move)
     total = np.int64(0)
     if mine.having.shape[1] > 0:
@@ -162,9 +162,9 @@ def counted_visit(world: Any, mine: Any, move: Any) -> None:
 
 
 def counted_pairs(mine: Any, move: Any, choice: Any) -> None:
-    """What the pair of the item with each target scores: equal values have the same table.
+    """Compute the score of the pair of the item with each target: equal values have the same table.
 
-    The plain form of what compiled walks do with the rows of codes, ``item_ints``.
+    This is the plain form of what compiled walks do with the rows of codes, ``item_ints``.
     """
     item = move.item
     for k in range(move.choices):

@@ -1,13 +1,13 @@
 """Counts per cluster and key, in one small hash table for each key.
 
 A key that two or more items have owns a table among the ``slots``, which maps a cluster to the sum of the
-amounts that its members have of the key. A table has as many slots as a power of two of at least twice the
-number of those items, so that it never fills up, and is searched slot by slot from where a cluster's number
-is hashed to. A count that has come down to zero leaves the table, and what stands behind it moves up. All
-that the move of an item looks at are the tables of its own keys, in each of them the old and the new cluster:
-mostly one cache line for both. Keys that a single item has are in no count but its own, and have no table.
+amounts that its members have of the key. The number of slots of a table is a power of two, at least twice the
+number of those items, so that it never fills up; it is searched slot by slot from the hash of the cluster's
+number. A count that reaches zero leaves the table, and later entries move up. The move of an item reads only
+the tables of its own keys, and in each of them the old and the new cluster: mostly one cache line for both.
+Keys that only one item has need no table.
 
-Counts are whole numbers: a change that is taken back leaves exactly what was there.
+Counts are whole numbers, so undoing a change restores them exactly.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ EMPTY = -1  # as the cluster of a slot
 BITS = 32  # of a hash
 
 #: A key of an item: where its table starts, how much of the key the item has, 32 minus log2 of the table's
-#: capacity, and of which kind the key is, where there are several.
+#: capacity, and the kind of the key, if there are several.
 ENTRY = np.dtype([("start", np.uint32), ("amount", np.uint16), ("shift", np.uint8), ("kind", np.uint8)])
 #: Where the entries of an item begin and end.
 SPAN = np.dtype([("begin", np.uint32), ("end", np.uint32)])
-#: A place of a table: a cluster, or EMPTY with a count of 0, and what the cluster has of the key.
+#: A slot of a table: a cluster, or EMPTY with a count of 0, and how much of the key the cluster has.
 SLOT = np.dtype([("cluster", np.int32), ("count", np.int32)])
 
 MOST_AMOUNT = np.iinfo(np.uint16).max
@@ -44,7 +44,7 @@ LOW = 0xFFFFFFFF
 
 
 def table_bits(holders: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Log2 of the capacity of tables for keys that so many items have."""
+    """Return log2 of the capacity of tables for keys that this many items have."""
     return np.maximum(np.frexp(2.0 * holders - 1.0)[1], LEAST_BITS).astype(np.int64)
 
 
@@ -57,7 +57,7 @@ def empty_slots(count: int) -> NDArray[np.void]:
 
 @shared
 def home_of(cluster: int, shift: int) -> int:
-    """Place of a table at which the search for a cluster begins."""
+    """Return the slot of a table at which the search for a cluster begins."""
     return ((np.int64(cluster) * SPREAD) & LOW) >> np.int64(shift)
 
 
@@ -69,9 +69,9 @@ def holds_another(found: int, cluster: int) -> bool:
 
 @overload(holds_another, jit_options=INLINED)
 def _holds_another_compiled(found: Any, cluster: Any) -> Callable[..., bool]:
-    # Which of the two ends a search is hard to predict; that one does, at the first slot, is not. The
-    # product, which is zero in either case, is one branch; without a sign, so that the compiler does not make
-    # two of it.
+    # Which of the two conditions ends a search is hard to predict, but the end itself, at the first slot, is
+    # not. The product, which is zero in either case, is one branch; it is unsigned, so that the compiler does
+    # not make two of it.
     def compiled(found: Any, cluster: Any) -> bool:
         return np.uint64(np.int64(found) - np.int64(cluster)) * np.uint64(
             np.int64(found) - EMPTY
@@ -82,7 +82,7 @@ def _holds_another_compiled(found: Any, cluster: Any) -> Callable[..., bool]:
 
 @shared
 def slot_of(slots: Any, start: int, shift: int, cluster: int) -> int:
-    """Where a table holds a cluster, or the empty slot where it would."""
+    """Return the slot of a cluster in a table, or the empty slot in which it would be."""
     first, mask = np.int64(start), (np.int64(1) << (BITS - np.int64(shift))) - 1
     at = home_of(cluster, shift)
     while holds_another(slots[first + at].cluster, cluster):
@@ -92,13 +92,13 @@ def slot_of(slots: Any, start: int, shift: int, cluster: int) -> int:
 
 @shared
 def count_of(slots: Any, start: int, shift: int, cluster: int) -> int:
-    """What a cluster has of a key; an empty slot has a count of 0, which saves a branch."""
+    """Return how much of a key a cluster has; an empty slot has a count of 0, which saves a branch."""
     return np.int64(slots[slot_of(slots, start, shift, cluster)].count)
 
 
 @shared
 def add_count(slots: Any, start: int, shift: int, cluster: int, amount: int) -> int:
-    """Let a cluster have more of a key; return how much it had before."""
+    """Increase a cluster's amount of a key; return the previous amount."""
     at = slot_of(slots, start, shift, cluster)
     before = np.int64(slots[at].count)
     slots[at].cluster = cluster
@@ -108,9 +108,9 @@ def add_count(slots: Any, start: int, shift: int, cluster: int, amount: int) -> 
 
 @shared
 def take_count(slots: Any, start: int, shift: int, cluster: int, amount: int) -> int:
-    """Let a cluster have less of a key; return how much it had before.
+    """Decrease a cluster's amount of a key; return the previous amount.
 
-    A cluster that has nothing left of it leaves the table, and those behind it move up.
+    A cluster without any amount left leaves the table, and later entries move up.
     """
     first, mask = np.int64(start), (np.int64(1) << (BITS - np.int64(shift))) - 1
     found = slot_of(slots, start, shift, cluster)
@@ -122,7 +122,7 @@ def take_count(slots: Any, start: int, shift: int, cluster: int, amount: int) ->
     at = (hole + 1) & mask
     while slots[first + at].cluster != EMPTY:
         home = home_of(slots[first + at].cluster, shift)
-        if ((at - home) & mask) >= ((at - hole) & mask):  # a search that begins at home passes the hole
+        if ((at - home) & mask) >= ((at - hole) & mask):  # a search that begins at home passes the gap
             slots[first + hole].cluster = slots[first + at].cluster
             slots[first + hole].count = slots[first + at].count
             hole = at
@@ -133,7 +133,7 @@ def take_count(slots: Any, start: int, shift: int, cluster: int, amount: int) ->
 
 
 def visit_counts(world: Any, mine: Any, move: Any) -> None:
-    """Read all that steps among the items of group ``move.item`` will look at.
+    """Read everything that steps among the items of group ``move.item`` will read.
 
     So that they find it in the cache.
 
@@ -148,7 +148,7 @@ def visit_counts(world: Any, mine: Any, move: Any) -> None:
         total += mine.entries[at].start
     for at in range(mine.group_start[group], mine.group_start[group + 1]):
         total += mine.spans[mine.group_item[at]].begin
-    mine.fetched[0] = total  # kept, so that it is really read
+    mine.fetched[0] = total  # kept, so that the reads are not optimised away
 
 
 @shared

@@ -1,11 +1,12 @@
 """Drawing transfers of several items at once: merges, splits, and changes of a cluster's type.
 
-A merge moves all of one cluster to another, a split moves some of one to a new one. Where clusters carry no
-types the smaller part moves: the outcome is the same.
+A merge moves all of one cluster to another, a split moves some of one to a new one. If clusters have no
+types, the smaller part moves, with the same result.
 
 Splits that are guided by the model allocate the members one by one. ``mine`` of these programs has ``apply``
-int64[1, 2], what moves an item; ``templates`` int64[k, .], the ``gains``, the ``applied`` and perhaps more of
-the model's templates, and last their contexts; and ``order`` int32[n], scratch: the members to be allocated.
+int64[1, 2], the function that moves an item; ``templates`` int64[k, .], the functions ``gains`` and
+``applied``, and possibly more, of the model's templates, and last their contexts; and ``order`` int32[n],
+scratch: the members to be allocated.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ TYPES = 1  # the second of the two worlds of a clustering with types, side by si
 
 @shared
 def move_all(world: Any, move: Any, changes: Any, source: int, target: int) -> None:
-    """Let the move be the merge of two clusters, with the type of ``target``."""
+    """Make the move the merge of two clusters, with the type of ``target``."""
     if world.type[source] == world.type[target] and world.size[source] > world.size[target]:
         source, target = target, source
     move.changes = 0
@@ -41,7 +42,7 @@ def move_all(world: Any, move: Any, changes: Any, source: int, target: int) -> N
 
 
 def draw_merge_or_split(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> float:
-    """Merge two random clusters, all ordered pairs alike, or split one at random, all bipartitions alike.
+    """Merge two random clusters, or split one at random, all ordered pairs or bipartitions equally likely.
 
     ``mine`` has ``rates`` float64[2] and ``types`` int64[1]. The second cluster of a merge keeps its type;
     the part that a split moves gets a random one.
@@ -76,10 +77,11 @@ def draw_merge_or_split(world: Any, mine: Any, random: Any, move: Any, changes: 
 def draw_part(
     world: Any, random: Any, move: Any, changes: Any, source: int, target: int, either: bool
 ) -> None:
-    """Let the move be the transfer of some members of a cluster, neither none nor all, every subset alike.
+    """Make the move the transfer of a uniformly random proper subset of a cluster's members.
 
     either
-        Whether it is the same if the others move: then those that are fewer do, in a small cluster.
+        Whether the rest may move instead with the same result; in a small cluster the smaller part then
+        moves.
     """
     start, size = world.start[source], np.int64(world.size[source])
     if size <= SMALL:
@@ -93,7 +95,7 @@ def draw_part(
                 add_change(move, changes, world.members[start + k], source, target)
         return
     move.changes = 0
-    while move.changes == 0 or move.changes == size:  # hardly ever: draw again
+    while move.changes == 0 or move.changes == size:  # rare: draw again
         move.changes = 0
         for slot in range(start, start + size):
             if uniform(random) < 0.5:
@@ -102,7 +104,7 @@ def draw_part(
 
 @shared
 def count_bits(number: int) -> int:
-    """How many bits of a number that is not negative are set."""
+    """Return how many bits of a nonnegative number are set."""
     count = 0
     while number > 0:
         count += number & 1
@@ -112,7 +114,10 @@ def count_bits(number: int) -> int:
 
 @shared
 def merge_chance(mine: Any, clusters: int, same_type: bool) -> float:
-    """Log-rate of drawing one given merge; of clusters of one type either may be the one that moves."""
+    """Return the log-rate of drawing a given merge.
+
+    Of clusters of one type either may be the one that moves.
+    """
     ways = 2.0 if same_type else 1.0
     if mine.rates[MERGE] == 0.0:
         return -math.inf
@@ -121,7 +126,7 @@ def merge_chance(mine: Any, clusters: int, same_type: bool) -> float:
 
 @shared
 def split_chance(mine: Any, splittable: int, size: int, same_type: bool) -> float:
-    """Log-rate of drawing one given split; of parts of one type either may be the one that moves."""
+    """Return the log-rate of drawing a given split; of parts of one type either may be the one that moves."""
     ways = 2.0 if same_type else 1.0
     if mine.rates[SPLIT] == 0.0:
         return -math.inf
@@ -130,7 +135,7 @@ def split_chance(mine: Any, splittable: int, size: int, same_type: bool) -> floa
 
 
 def draw_split_merge(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> float:
-    """Draw two items: split their cluster at random between them, or merge their two clusters.
+    """Draw two items, and split their cluster at random between them, or merge their two clusters.
 
     ``mine`` has ``types`` int64[1].
     """
@@ -164,13 +169,13 @@ def draw_split_merge(world: Any, mine: Any, random: Any, move: Any, changes: Any
 
 @shared
 def blind_split_chance(mine: Any, moving: int, staying: int, same_type: bool) -> float:
-    """Log of the chance, times n (n - 1), that two drawn items split their cluster into these two parts."""
+    """Return the log-chance that two drawn items split their cluster this way, plus log n (n - 1)."""
     pairs = math.log(moving * np.float64(staying) * (2.0 if same_type else 1.0))
     return pairs - (moving + staying - 2) * math.log(2.0) - math.log(mine.types[0])
 
 
 def draw_type(world: Any, mine: Any, random: Any, move: Any) -> float:
-    """Give a random cluster another type, all others alike; ``mine`` has ``types`` int64[1]."""
+    """Give a random cluster another type, all equally likely; ``mine`` has ``types`` int64[1]."""
     if mine.types[0] < 2:
         return STAY
     cluster = np.int64(world.live[below(random, world.counters[LIVE])])
@@ -182,7 +187,7 @@ def draw_type(world: Any, mine: Any, random: Any, move: Any) -> float:
 
 @shared
 def list_others(world: Any, mine: Any, one: int, two: int) -> int:
-    """List the members of the clusters of two items without the two in ``order``; return how many."""
+    """Write the members of the clusters of two items, without the two, to ``order``; return their number."""
     count = 0
     source = np.int64(world.label[one])
     for part in range(2):
@@ -199,7 +204,7 @@ def list_others(world: Any, mine: Any, one: int, two: int) -> int:
 
 @shared
 def shift(world: Any, mine: Any, move: Any, item: int, target: int) -> None:
-    """Move an item, and let all templates know."""
+    """Move an item, and notify all templates."""
     source, last = np.int64(world.label[item]), mine.templates.shape[1] - 1
     if source == target:
         return
@@ -212,7 +217,7 @@ def shift(world: Any, mine: Any, move: Any, item: int, target: int) -> None:
 
 @shared
 def weigh_targets(mine: Any, move: Any, choice: Any) -> None:
-    """Set ``out`` to what the item at hand adds to each of the targets, whose places are set."""
+    """Set ``out`` to what the current item adds to each of the targets, whose places are set."""
     last = mine.templates.shape[1] - 1
     for k in range(move.choices):
         choice.out[k] = 0.0
@@ -235,9 +240,9 @@ def weigh_two(world: Any, mine: Any, move: Any, choice: Any, item: int, first: i
 def list_side(
     world: Any, mine: Any, move: Any, changes: Any, mover: int, count: int, source: int, side: int
 ) -> None:
-    """Let the move be the transfer of ``mover`` and of those in ``order`` that are with it on one side.
+    """Make the move the transfer of ``mover`` and of those in ``order`` that are on one side with it.
 
-    All of them go back to the source.
+    All of them return to the source first.
     """
     move.changes = 0
     add_change(move, changes, mover, source, side)

@@ -1,4 +1,4 @@
-"""Links by the components that positive ones connect: counted, and sorted into groups of components."""
+"""Links by the components that positive ones connect: count them, and sort them by groups of components."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Words = NDArray[np.uint64]
 def count_positive(
     first: Codes, second: Codes, score: Scores, component: Codes, positive: Longs, weakest: Scores
 ) -> None:
-    """Add up the positive links of each component, and find the lowest score of these."""
+    """Count the positive links of each component, and find the lowest score of each."""
     for k in range(len(first)):
         of = component[first[k]]
         if score[k] > 0.0 and of == component[second[k]]:
@@ -36,10 +36,10 @@ def count_inside(
     links: Longs,
     settled: NDArray[np.float64],
 ) -> None:
-    """Count the links inside the components of each group; add up those of settled components.
+    """Count the links inside the components of each group; sum those of settled components.
 
     group
-        Of each component, -1 for a settled one.
+        The group of each component, -1 for a settled one.
     """
     for k in range(len(first)):
         of = component[first[k]]
@@ -63,10 +63,10 @@ def scatter_links(
     seconds: Codes,
     scores: Scores,
 ) -> None:
-    """Write the links inside components group by group, in their order, with items as places in a group.
+    """Write the links inside components by group, in their order, with items as positions in a group.
 
     end
-        Where the next link of each group is written; moves on.
+        Where the next link of each group is written; updated.
     """
     for k in range(len(first)):
         of = component[first[k]]
@@ -90,8 +90,8 @@ def rows_of_links(
     """Count, or write, the links of the items of a range, item by item.
 
     start : int64[items + 1]
-        While counting, one more than the item: how many links it has. While writing, where the next link of
-        an item goes, which moves on.
+        While counting: the number of links of each item, shifted by one. While writing: where the next link
+        of each item goes; updated.
     fill
         Whether to write; otherwise to count.
     """

@@ -1,21 +1,20 @@
 """Moves along links: the clusters that an item chooses among, and splits and merges of linked clusters.
 
 A split starts from two linked members and allocates the others one by one, in random order, to one of the two
-sides with the odds that the items allocated so far give; a merge must be paid for by the probability that
-such an allocation would have made the two clusters. After the idea of sequentially allocated merges and
-splits (dahl2005sequentially); here the two that a split starts from are drawn along a link.
+sides with the odds that the items allocated so far give. The ratio of a merge includes the probability that
+such an allocation would produce the two clusters. This follows sequentially allocated merges and splits
+(dahl2005sequentially), except that the first two items are drawn along a link.
 
 ``mine`` of these programs:
 
 start, neighbor : int64[n + 1], int32[2 pairs]
-    The links of item i stand at ``start[i]`` to ``start[i + 1]``: the other item of each.
+    The other items of the links of item i are at ``start[i]`` to ``start[i + 1] - 1``.
 graph : int64[1]
-    Address of the neighbors, by which templates of the same links are known.
+    Address of the neighbors, by which templates of the same links are recognised.
 turn : int64[2]
-    Whose turn it is, as a position in the items; targets that were offered so far.
+    Position of the next item; number of targets offered so far.
 strict : int64[1]
-    1: leave exp(score / temperature) invariant. 0: search, which leaves and merges clusters more easily than
-    a sampler may.
+    1: leave exp(score / temperature) invariant. 0: search, which allows moves that a sampler must not make.
 
 and of Gibbs steps:
 
@@ -25,12 +24,12 @@ items : int32[.]
 and of splits and merges:
 
 apply, templates, order
-    What `jumps` says of guided splits, with the ``sides`` of templates before their contexts.
+    As for guided splits in `jumps`, with the ``sides`` of templates before their contexts.
 pairwise : int64[1]
-    1 where all templates have ``sides``, which says that their scores are sums over the pairs of a cluster,
-    and a number for each cluster. What a split gains is then known when it has been allocated.
+    1 if all templates have ``sides``: their scores are then sums over the pairs of a cluster plus a number
+    for each cluster, so the gain of a split is known when it has been allocated.
 home : int32[n]
-    Scratch: where each of those that are allocated is at home.
+    Scratch: the cluster of each allocated item in the current world.
 """
 
 from __future__ import annotations
@@ -65,15 +64,16 @@ from factorwise.kernels.walks.library import (
 
 AT, OFFERED = range(2)
 SIDES, CONTEXT = range(2, 4)  # columns of the table of templates
-LARGE = 100  # items that a split or a merge concerns without further ado
+LARGE = 100  # splits and merges of more items are skipped with some probability
 
 
 def offer_linked(world: Any, mine: Any, move: Any, choice: Any) -> float:
-    """Offer the next item its own cluster, an empty one.
+    """Offer the next item its own cluster, an empty one, and those of its links.
 
-    And those it has links into, if they lie in its shard.
+    Clusters in other shards are not offered.
 
-    An item without a link into its own cluster could not come back by such a step: if ``strict`` it stays.
+    An item without a link into its own cluster could not come back by such a step, so with ``strict`` it
+    stays.
     """
     turns = len(mine.items) if len(mine.items) > 0 else len(world.items)
     turn = mine.turn[AT]
@@ -112,8 +112,8 @@ def offer_linked(world: Any, mine: Any, move: Any, choice: Any) -> float:
 def draw_linked_jump(world: Any, mine: Any, random: Any, move: Any, changes: Any, choice: Any) -> float:
     """Draw a link of a random item, and split the cluster of its two ends or merge their two.
 
-    What concerns more than ``LARGE`` items is left out with a chance that keeps its cost within bounds; it is
-    the same for a split and for the merge that would undo it.
+    Moves of more than ``LARGE`` items are skipped with a probability that limits their cost, and that is the
+    same for a split and for the merge that would undo it.
     """
     one = np.int64(world.items[below(random, len(world.items))])
     degree = mine.start[one + 1] - mine.start[one]
@@ -150,7 +150,7 @@ def draw_linked_jump(world: Any, mine: Any, random: Any, move: Any, changes: Any
 
 @shared
 def log_share(mine: float, other: float) -> float:
-    """Log of exp(mine) / (exp(mine) + exp(other))."""
+    """Return the log of exp(mine) / (exp(mine) + exp(other))."""
     if mine == -math.inf:
         return -math.inf
     if other <= mine:
@@ -180,15 +180,15 @@ def allocate_sides(
     count: int,
     splits: bool,
 ) -> float:
-    """Allocate by ``world.side`` alone; set the changes and their gain; return the log-probability.
+    """Allocate items in ``world.side`` only; set the changes and their gain; return the log-probability.
 
-    While ``sides`` are asked for, ``choice.targets`` has the sizes of the two sides. What an item would have
-    added to the side where it is not, summed over all items, is what the two sides would gain together.
+    During calls of ``sides``, ``choice.targets`` has the sizes of the two sides. What an item would have
+    added to the other side, summed over all items, is the gain of joining the two sides.
     """
     source, target = np.int64(world.label[one]), np.int64(world.label[two])
     choice.targets[0], choice.targets[1] = 0, 0
     weigh_sides(mine, move, choice, one)
-    each = choice.out[0]  # what the first item of a cluster brings with it
+    each = choice.out[0]  # contribution of the first item of a cluster
     world.side[one], choice.targets[0] = 1, 1
     weigh_sides(mine, move, choice, two)
     across = choice.out[0]
@@ -237,7 +237,7 @@ def allocate_sides(
 def merge_whole(
     world: Any, mine: Any, move: Any, changes: Any, choice: Any, source: int, target: int
 ) -> None:
-    """Let the move be the merge of two clusters: for searches, which need no way back."""
+    """Make the move the merge of two clusters, for searches, which need no way back."""
     if world.size[source] > world.size[target]:
         source, target = target, source
     if mine.pairwise[0] != 0:
@@ -247,7 +247,7 @@ def merge_whole(
         choice.targets[0], choice.targets[1] = target, empty
         choice.place[target], choice.place[empty] = 1, 2
         weigh_targets(mine, move, choice)
-        gain = choice.out[0] - choice.out[1]  # less what a cluster brings with it
+        gain = choice.out[0] - choice.out[1]  # minus the contribution of a cluster
         choice.place[empty] = 0
         move.choices = 1
         for slot in range(start + 1, start + world.size[source]):
@@ -272,9 +272,9 @@ def allocate_clusters(
     count: int,
     splits: bool,
 ) -> float:
-    """Allocate for templates of any kind, by moving all members out and to one of two clusters each.
+    """Allocate items for templates of any kind, by moving all members out and then to one of two clusters.
 
-    The world ends as it was, and the loop takes the gain of the changes. Return the log-probability.
+    The world is restored, and the loop computes the gain of the changes. Return the log-probability.
     """
     source, target = np.int64(world.label[one]), np.int64(world.label[two])
     first, second, waiting = source, target, source
@@ -300,13 +300,14 @@ def allocate_clusters(
     if not splits:
         move_all(world, move, changes, source, target)
         return log_chance
-    mine.order[count] = one  # leaves the first side last, so that the id of the second is again the next one
+    # leaves the first side last, so that the id of the second is the next new one again
+    mine.order[count] = one
     list_side(world, mine, move, changes, two, count + 1, source, second)
     return log_chance
 
 
 def choose_home(mine: Any, move: Any, choice: Any) -> int:
-    """Stay at home, and note the probability of that: ``mine`` has ``chances`` float32[n]."""
+    """Stay in the current cluster and record the probability of that in ``chances`` float32[n]."""
     home = choice.place[move.source] - 1
     total = take_shares(choice.share, choice.out, move.choices, tempered(1.0, move.temperature), -1)
     mine.chances[move.item] = choice.share[home] / total

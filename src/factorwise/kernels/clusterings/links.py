@@ -2,29 +2,29 @@
 
 The score of a clustering by its links is a sum over its clusters: a weight for the cluster itself, and for
 every two records in it the weight of an unlinked pair, or the score of their link. Links are few (candidates
-from blocking), so what an item adds to a cluster follows from its own links and the number of records there,
-however many there are.
+from blocking), so what an item adds to a cluster is computed from its own links and the number of records
+there.
 
 ``mine`` of the program of links, and of given pairs alone (edges), which have no such weights:
 
 start, neighbor : int64[n + 1], int32[2 pairs]
-    The links of item i stand at ``start[i]`` to ``start[i + 1]``: the other item of each.
+    The other items of the links of item i are at ``start[i]`` to ``start[i + 1] - 1``.
 graph : int64[1]
-    Address of the neighbors, by which moves along the same links are known.
+    Address of the neighbors, by which moves along the same links are recognised.
 score : float32[2 pairs]
-    What each adds while its two items are together, beyond an unlinked pair.
+    How much each scores above an unlinked pair while its two items are together.
 pair : int32[2 pairs]
-    Which pair it is: a row of ``levels`` or of ``features``.
+    The number of the pair: a row of ``levels`` or of ``features``.
 levels : uint8[pairs, comparisons], features : float32 or float64[pairs, .]
-    What the weights of links multiply; one of the two has columns.
+    The numbers that the weights of links multiply; one of the two has columns.
 place : int64[comparisons + 1]
     Where the weights begin: those of unlinked pairs, clusters and links, and the levels 1, 2, ... of each
     comparison.
 level_start, level_count : int64[comparisons + 1], float64[levels]
-    Where a level has the weights of all levels up to it: scratch to count levels in, those of comparison c at
-    ``level_start[c]`` to ``level_start[c + 1]``. Otherwise empty.
+    For cumulative levels: scratch for counting levels, those of comparison c at ``level_start[c]`` to
+    ``level_start[c + 1] - 1``. Otherwise empty.
 weights : float64[.]
-    Of the whole model.
+    Weights of the whole model.
 count, total : int32[n], int64[ids]
     How many records an item stands for, and a cluster has; empty where each item is one record.
 sides, last : int64[3], int64[1]
@@ -48,33 +48,33 @@ UNLINKED_WEIGHT, CLUSTER_WEIGHT, LINK_WEIGHT, FIXED_WEIGHTS = range(4)
 
 @shared
 def records_of(mine: Any, item: int) -> int:
-    """How many records an item stands for."""
+    """Return how many records an item stands for."""
     return np.int64(mine.count[item]) if len(mine.count) > 0 else np.int64(1)
 
 
 @shared
 def records_in(world: Any, mine: Any, cluster: int) -> int:
-    """How many records a cluster has."""
+    """Return how many records a cluster has."""
     return mine.total[cluster] if len(mine.count) > 0 else np.int64(world.size[cluster])
 
 
 @shared
 def links_of(mine: Any, item: int) -> range:
-    """Where the links of an item stand.
+    """Return where the links of an item begin and end.
 
-    Unsigned, as all that they lead to: no time goes into indices that might count from the end.
+    These and all indices from them are unsigned, so that no check for counting from the end is needed.
     """
     return range(np.uint64(mine.start[item]), np.uint64(mine.start[item + 1]))
 
 
 @shared
 def neighbor_label(world: Any, mine: Any, at: int) -> int:
-    """The cluster that a link leads into."""
+    """Return the cluster into which a link leads."""
     return world.label[np.uint32(mine.neighbor[at])]
 
 
 def edge_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
-    """Scores of the item's links, by the cluster that each leads into."""
+    """Compute the scores of the item's links, by the cluster into which each leads."""
     item = move.item
     if move.graph == mine.graph[0]:
         first = np.uint64(mine.start[item])
@@ -82,7 +82,7 @@ def edge_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
             k = choice.linked[at - first]
             if k > 0:
                 choice.out[np.uint32(k - 1)] += mine.score[at]
-    elif move.choices == 1:  # labels tell, without a look at places
+    elif move.choices == 1:  # labels suffice, without reading places
         target = choice.targets[0]
         for at in links_of(mine, item):
             if neighbor_label(world, mine, at) == target:
@@ -95,7 +95,7 @@ def edge_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
 
 
 def link_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
-    """Scores of the item's links by cluster, and of the pairs that are not linked."""
+    """Compute the scores of the item's links by cluster, and of the pairs that are not linked."""
     edge_gains(world, mine, move, choice)
     unlinked = mine.weights[mine.place[0] + UNLINKED_WEIGHT]
     count = records_of(mine, move.item)
@@ -111,7 +111,7 @@ def link_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
 
 
 def edge_gain(world: Any, mine: Any, move: Any) -> float:
-    """Scores of the links joined minus those of the links separated."""
+    """Return the scores of the links joined minus those of the links separated."""
     item, source, target = move.item, move.source, move.target
     total = 0.0
     for at in links_of(mine, item):
@@ -124,7 +124,7 @@ def edge_gain(world: Any, mine: Any, move: Any) -> float:
 
 
 def link_gain(world: Any, mine: Any, move: Any) -> float:
-    """Gain of one item's change of cluster."""
+    """Return the gain of moving one item to another cluster."""
     count = records_of(mine, move.item)
     left = records_in(world, mine, move.source) - count
     joined = records_in(world, mine, move.target)
@@ -136,7 +136,7 @@ def link_gain(world: Any, mine: Any, move: Any) -> float:
 
 @shared
 def add_links(world: Any, mine: Any, move: Any, gradient: Any) -> float:
-    """Add the links joined minus those separated to the gradient; return how many more there are."""
+    """Add the links joined minus those separated to the gradient; return the difference of their numbers."""
     item, source, target = move.item, move.source, move.target
     links = 0.0
     for at in links_of(mine, item):
@@ -151,15 +151,12 @@ def add_links(world: Any, mine: Any, move: Any, gradient: Any) -> float:
 
 
 def edge_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
-    """Features of the links joined minus those of the links separated."""
+    """Add the features of the links joined minus those of the links separated."""
     add_links(world, mine, move, gradient)
 
 
 def link_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
-    """Statistics of the links joined minus those of the links separated.
-
-    And of unlinked pairs and clusters.
-    """
+    """Add the statistics of the links joined minus those separated, of unlinked pairs and of clusters."""
     links = add_links(world, mine, move, gradient)
     count = records_of(mine, move.item)
     left = records_in(world, mine, move.source) - count
@@ -190,14 +187,14 @@ def add_link(mine: Any, gradient: Any, pair: int, sign: float) -> None:
 
 
 def link_sides(world: Any, mine: Any, move: Any, choice: Any) -> None:
-    """What an item adds to either side of a split, by the items allocated so far (see `link_moves`)."""
+    """Compute what an item adds to either side of a split, from the items allocated so far."""
     item, sizes = move.item, choice.targets
     if len(mine.count) > 0:
         count_side(world, mine, item, sizes[0] + sizes[1] == 0)
     weights, head = mine.weights, mine.place[0]
     for at in links_of(mine, item):
         side = world.side[np.uint32(mine.neighbor[at])]
-        if side > 0:  # seldom: sums in registers would be vectorised, and read the scores of all links
+        if side > 0:  # rare; sums in registers would be vectorised, and read the scores of all links
             choice.out[side - 1] += mine.score[at]
     unlinked = weights[head + UNLINKED_WEIGHT] * records_of(mine, item)
     records_first, records_second = np.int64(sizes[0]), np.int64(sizes[1])
@@ -218,7 +215,7 @@ def count_side(world: Any, mine: Any, item: int, begins: bool) -> None:
 
 
 def link_applied(mine: Any, move: Any) -> None:
-    """Keep the records of each cluster in step with a change."""
+    """Update the number of records of each cluster after a change."""
     count = np.int64(mine.count[move.item])
     mine.total[move.source] -= count
     mine.total[move.target] += count
@@ -239,7 +236,7 @@ def begin_links(world: Any, mine: Any) -> None:
 
 
 def source_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
-    """Forbid the clusters that have a record of one of the item's sources."""
+    """Forbid clusters that have a record of one of the item's sources."""
     bits = mine.bits[move.item]
     if bits == 0:
         return
@@ -253,7 +250,7 @@ def source_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
 
 
 def source_gain(mine: Any, move: Any) -> float:
-    """Minus infinity where the target has a record of one of the item's sources."""
+    """Return minus infinity if the target has a record of one of the item's sources."""
     return -math.inf if mine.held[move.target] & mine.bits[move.item] != 0 else 0.0
 
 
@@ -271,9 +268,9 @@ def source_sides(world: Any, mine: Any, move: Any, choice: Any) -> None:
 
 
 def source_applied(mine: Any, move: Any) -> None:
-    """Keep the sources of each cluster in step with a change.
+    """Update the sources of each cluster after a change.
 
-    Bits are switched both ways, so that a change into a forbidden world, too, can be taken back.
+    Bits are flipped in both clusters, so that a change into a forbidden world can be undone, too.
     """
     mine.held[move.source] ^= mine.bits[move.item]
     mine.held[move.target] ^= mine.bits[move.item]
@@ -301,9 +298,9 @@ def forbidden_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
 
 
 def forbidden_gain(world: Any, mine: Any, move: Any) -> float:
-    """Minus infinity where the target has an item that this one must not be with.
+    """Return minus infinity if the target has an item that must not be with this one.
 
-    Infinity out of such a cluster.
+    It is infinity for leaving such a cluster.
     """
     gain = 0.0
     for at in links_of(mine, move.item):

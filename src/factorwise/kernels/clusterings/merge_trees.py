@@ -1,9 +1,9 @@
-"""Trees of merges by average linkage, and what follows from how likely each of their nodes is one cluster.
+"""Trees of merges by average linkage, and probabilities that follow from those of their nodes.
 
 Items are the nodes 0 to n - 1; every further node joins two earlier ones. Arrays over nodes:
 
 left, right, parent : int64[nodes]
-    The two nodes that a node joins, and the one that it is joined in; -1 where there is none.
+    The two children and the parent of a node; -1 if there is none.
 total, count : float64[nodes]
     Sum of the scores of the pairs across the two, and number of records.
 """
@@ -36,17 +36,17 @@ def join_groups(
     first_node: int,
     root: Nodes,
 ) -> int:
-    """Join the units of each group into one tree; return the number of nodes that there are then.
+    """Join the units of each group into one tree; return the new number of nodes.
 
     start, unit
-        The units of group g stand at ``start[g]`` to ``start[g + 1]``: nodes that are there already.
+        The units of group g, which are existing nodes, are at ``start[g]`` to ``start[g + 1] - 1``.
     link_start, link_first, link_second, link_sum
         Links within group g stand at ``link_start[g]`` to ``link_start[g + 1]``: positions of two units in
         the group, and what they add beyond ``unlinked`` for each pair of records.
     largest
-        Groups of more units are joined by twos, as if nothing could be said against it.
+        Groups with more units are joined pairwise, without comparing scores.
     first_node
-        Number of nodes that there are.
+        Current number of nodes.
     root
         Set to the top node of each group.
 
@@ -68,7 +68,7 @@ def join_groups(
         root[group] = unit[begin]
         if units > largest:
             row = unit[begin : begin + units].copy()
-            while units > 1:  # neighbors by twos, so that no path to the top is long
+            while units > 1:  # pairs of neighbors, so that no path to the top is long
                 for k in range(units // 2):
                     left[made], right[made], total[made] = row[2 * k], row[2 * k + 1], np.inf
                     count[made] = count[row[2 * k]] + count[row[2 * k + 1]]
@@ -133,7 +133,7 @@ def best_links(
     count: Reals,
     best: Reals,
 ) -> None:
-    """Set for each node the score of a record's best link into the other part, in the mean.
+    """Set for each node the mean score of the records' best links into the other child.
 
     The records are those of the smaller of its two parts, the left one if they are of one size; a record
     without a link into the other part counts as ``unlinked``.
@@ -149,7 +149,7 @@ def best_links(
     """
     nodes, items = len(left), len(start) - 1
     highest = np.full(nodes, -np.inf)
-    reached = np.zeros(nodes)  # records that have a link into the other part
+    reached = np.zeros(nodes)  # records with a link into the other part
     touched = np.empty(nodes, np.int64)
     for item in range(items):
         n_touched = 0
@@ -183,10 +183,10 @@ def best_links(
 def mark_forbidden(
     left: Nodes, right: Nodes, impossible: NDArray[np.bool_], sources: NDArray[np.uint64]
 ) -> None:
-    """Mark the nodes with a pair that must not be together, or with two records of one source.
+    """Mark the nodes that contain a forbidden pair, or two records of one source.
 
     impossible
-        Nodes that join such a pair, on entry; those above them too, in the end.
+        On entry, nodes that join such a pair; on exit, also the nodes above them.
     sources : uint64[nodes]
         Bits of the sources of each item; those of all other nodes are set.
     """
@@ -199,7 +199,7 @@ def mark_forbidden(
 
 @kernel
 def add_parts(left: Nodes, right: Nodes, first: int, number: Nodes) -> None:
-    """Give each node from the first on the sum of the numbers of its two parts."""
+    """Set each node from the first on to the sum of the numbers of its two children."""
     for node in range(first, len(left)):
         number[node] = number[left[node]] + number[right[node]]
 
@@ -218,7 +218,7 @@ def split_chances(parent: Nodes, whole: Reals, split: Reals) -> None:
 
 @kernel
 def cut_trees(parent: Nodes, is_whole: NDArray[np.bool_], top: Nodes) -> None:
-    """Set the cluster of each node, the highest node at or above it that is whole; -1 where none is."""
+    """Set the cluster of each node, which is the highest whole node at or above it; -1 if there is none."""
     for node in range(len(parent) - 1, -1, -1):
         above = parent[node]
         if above >= 0 and top[above] >= 0:

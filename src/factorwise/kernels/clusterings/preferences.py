@@ -1,4 +1,4 @@
-"""How much better a clustering becomes by one change, by metrics against the truth.
+"""How much better a clustering becomes by one change, for metrics against the truth.
 
 With n(c, e) known items of true entity e in cluster c, s(c) known items in c and T(e) known items of e:
 
@@ -8,9 +8,9 @@ With n(c, e) known items of true entity e in cluster c, s(c) known items in c an
 - B-cubed precision is the mean over known items of n / s, recall that of n / T, for the cluster and entity
   of the item; B-cubed F1 is their harmonic mean. Summed over items they are the sums of n^2 / s and n^2 / T.
 
-A gain is computed from what is kept of the two clusters at hand, two running sums, and the *mates* of the
-item: the other items of its entity in either cluster. They are the same before and after: so a change that
-was made without being judged, or taken back, is entered as well.
+A gain is computed from stored numbers of the two clusters, two running sums, and the *mates* of the item: the
+other items of its entity in either cluster. They are the same before and after the change, so changes that
+were made without a judgment, or undone, can be recorded as well.
 
 **Ties are exactly 0.0.** The pair counts are whole numbers below 2^53, which floats hold exactly, and the
 gain of pairwise F1 has the sign of a difference of two products of them. Equal products round alike, so a tie
@@ -58,13 +58,13 @@ TIE = 1e-12
 
 @shared
 def count_mates(world: Any, mine: Any, move: Any) -> tuple[int, int]:
-    """Count the mates of the item at hand in its source and in its target; keep them with the change.
+    """Count the mates of the item in its source and its target, and store them with the change.
 
-    By the clusters of the entity's items, or by the entities of the clusters' members where these are fewer.
+    It scans the items of the entity, or the members of the clusters if these are fewer.
     """
     item, source, target = move.item, move.source, move.target
     entity, home = mine.entity[item], world.label[item]
-    left, joined = -np.int64(home == source), -np.int64(home == target)  # the item itself is no mate
+    left, joined = -np.int64(home == source), -np.int64(home == target)  # the item itself is not a mate
     first, last = mine.entity_start[entity], mine.entity_start[entity + 1]
     if last - first <= np.int64(world.size[source]) + np.int64(world.size[target]):
         for at in range(first, last):
@@ -81,7 +81,7 @@ def count_mates(world: Any, mine: Any, move: Any) -> tuple[int, int]:
 
 @shared
 def count_members(world: Any, mine: Any, cluster: int, entity: int) -> int:
-    """Count the members of a cluster that are of one entity."""
+    """Count the members of a cluster that belong to one entity."""
     count = np.int64(0)
     for slot in range(world.start[cluster], world.start[cluster] + world.size[cluster]):
         count += mine.entity[world.members[slot]] == entity
@@ -90,14 +90,14 @@ def count_members(world: Any, mine: Any, cluster: int, entity: int) -> int:
 
 @shared
 def was_judged(mine: Any, move: Any) -> bool:
-    """Whether the change at hand is the one that was judged last."""
+    """Whether the current change is the one that was judged last."""
     change = mine.change
     return change[ITEM] == move.item and change[SOURCE] == move.source and change[TARGET] == move.target
 
 
 @shared
 def keep_change(mine: Any) -> None:
-    """Let the sums, and what is kept of the two clusters, be those after the change."""
+    """Update the sums, and the numbers of the two clusters, to those after the change."""
     change, held = mine.change, mine.held
     source, target = change[SOURCE], change[TARGET]
     held[source, MEMBERS] -= 1
@@ -110,7 +110,7 @@ def keep_change(mine: Any) -> None:
 
 @shared
 def count_cluster(world: Any, mine: Any, cluster: int) -> float:
-    """Set what is kept of a cluster from its members; return the recall of its known members, summed."""
+    """Compute the numbers of a cluster from its members; return the summed recall of its known members."""
     members, squares, recall = np.int64(0), np.int64(0), 0.0
     first, last = world.start[cluster], world.start[cluster] + world.size[cluster]
     for slot in range(first, last):
@@ -131,7 +131,7 @@ def count_cluster(world: Any, mine: Any, cluster: int) -> float:
 
 @shared
 def begin_clusters(world: Any, mine: Any) -> float:
-    """Count the clusters of the present world; return the recall of all known items, summed."""
+    """Count the clusters of the current world; return the summed recall of all known items."""
     mine.change[ITEM] = -1
     recall = 0.0
     for position in range(world.counters[LIVE], len(world.live)):
@@ -146,7 +146,7 @@ def begin_clusters(world: Any, mine: Any) -> float:
 
 @shared
 def set_pairs_after(world: Any, mine: Any, move: Any) -> None:
-    """Set the right and predicted pairs after the change at hand, from those before it."""
+    """Set the right and predicted pairs after the current change, from those before it."""
     left_mates, joined_mates = count_mates(world, mine, move)
     more = mine.held[move.target, MEMBERS] - (mine.held[move.source, MEMBERS] - 1)
     mine.after[RIGHT] = mine.sums[RIGHT] + (joined_mates - left_mates)
@@ -157,7 +157,7 @@ def set_pairs_after(world: Any, mine: Any, move: Any) -> None:
 def pairwise_gain(
     right: float, predicted: float, more_right: float, more_predicted: float, true: int
 ) -> float:
-    """Gain of pairwise F1 when the right and predicted pairs change by so many."""
+    """Return the gain of pairwise F1 when right and predicted pairs change by these numbers."""
     if true == 0:
         return 0.0
     whole = predicted + true
@@ -166,7 +166,7 @@ def pairwise_gain(
 
 
 def judge_pairwise(world: Any, mine: Any, move: Any) -> float:
-    """Gain of pairwise F1."""
+    """Return the gain of pairwise F1."""
     if move.world != 0 or mine.entity[move.item] < 0:
         return 0.0
     set_pairs_after(world, mine, move)
@@ -176,7 +176,7 @@ def judge_pairwise(world: Any, mine: Any, move: Any) -> float:
 
 
 def judge_rand(world: Any, mine: Any, move: Any) -> float:
-    """Gain of the Rand index."""
+    """Return the gain of the Rand index."""
     known = mine.truth[KNOWN]
     if move.world != 0 or mine.entity[move.item] < 0 or known < 2:
         return 0.0
@@ -189,7 +189,7 @@ def judge_rand(world: Any, mine: Any, move: Any) -> float:
 
 
 def pairs_applied(world: Any, mine: Any, move: Any) -> None:
-    """Keep the pairs in step with a change that was made."""
+    """Update the pairs after a change."""
     if mine.entity[move.item] < 0:
         return
     if not was_judged(mine, move):
@@ -208,7 +208,7 @@ def begin_pairs(world: Any, mine: Any) -> None:
 
 
 def pairwise_value(mine: Any) -> float:
-    """Pairwise F1; nan where nothing is known."""
+    """Return pairwise F1; NaN if nothing is known."""
     whole = mine.sums[PREDICTED] + mine.truth[TRUE_PAIRS]
     if whole > 0.0:
         return 2.0 * mine.sums[RIGHT] / whole
@@ -216,7 +216,7 @@ def pairwise_value(mine: Any) -> float:
 
 
 def rand_value(mine: Any) -> float:
-    """Rand index; nan where fewer than two entities are known."""
+    """Return the Rand index; NaN if fewer than two entities are known."""
     pairs = mine.truth[KNOWN] * (mine.truth[KNOWN] - 1) // 2
     if pairs == 0:
         return math.nan
@@ -228,7 +228,7 @@ def rand_value(mine: Any) -> float:
 
 @strict
 def joining_change(known: int, squares: int, mates: int) -> float:
-    """Change of squares / known when one more joins them that has so many mates among them; 0 / 0 is 0."""
+    """Return the change of squares / known when an item with ``mates`` mates joins; 0 / 0 counts as 0."""
     if known == 0:
         return 1.0
     size = np.float64(known)
@@ -237,9 +237,9 @@ def joining_change(known: int, squares: int, mates: int) -> float:
 
 @shared
 def set_b_cubed_after(world: Any, mine: Any, move: Any) -> tuple[float, float, float]:
-    """Set the sums after the change at hand.
+    """Set the sums after the current change.
 
-    Return the change of precision by leaving and joining, and of recall.
+    Return the changes of precision by leaving and by joining, and the change of recall.
     """
     held, source, target = mine.held, move.source, move.target
     left_mates, joined_mates = count_mates(world, mine, move)
@@ -279,7 +279,7 @@ def b_cubed_gain(
 
 
 def judge_b_cubed(world: Any, mine: Any, move: Any) -> float:
-    """Gain of B-cubed F1."""
+    """Return the gain of B-cubed F1."""
     if move.world != 0 or mine.entity[move.item] < 0:
         return 0.0
     leaving, joining, recall = set_b_cubed_after(world, mine, move)
@@ -287,7 +287,7 @@ def judge_b_cubed(world: Any, mine: Any, move: Any) -> float:
 
 
 def b_cubed_applied(world: Any, mine: Any, move: Any) -> None:
-    """Keep precision and recall in step with a change that was made."""
+    """Update precision and recall after a change."""
     if mine.entity[move.item] < 0:
         return
     if not was_judged(mine, move):
@@ -298,8 +298,8 @@ def b_cubed_applied(world: Any, mine: Any, move: Any) -> None:
 def begin_b_cubed(world: Any, mine: Any) -> None:
     """Sum precision and recall over the present world from scratch.
 
-    They are rounded at every change: after k of them they are off by about sqrt(k) * 1e-16 of their size, so
-    walks begin anew now and then.
+    They are rounded at every change: after k changes their relative error is about sqrt(k) * 1e-16, so walks
+    compute them again now and then.
     """
     mine.sums[RECALL], mine.sums[PRECISION] = begin_clusters(world, mine), 0.0
     for position in range(world.counters[LIVE]):
@@ -309,7 +309,7 @@ def begin_b_cubed(world: Any, mine: Any) -> None:
 
 
 def b_cubed_value(mine: Any) -> float:
-    """B-cubed F1; nan where nothing is known."""
+    """Return B-cubed F1; NaN if nothing is known."""
     if mine.truth[KNOWN] == 0:
         return math.nan
     precision, recall = mine.sums[PRECISION], mine.sums[RECALL]

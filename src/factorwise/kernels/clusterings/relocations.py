@@ -1,8 +1,8 @@
 """Drawing the transfer of one item: to a cluster, to another item's, to a candidate's, to a new one.
 
-The four ways are drawn from as one proposer, because each may be the way back of another: the probability of
-a transfer is the sum over the ways. Where two singletons of one type join, either may have moved, and where a
-cluster of two falls apart, either may have left; both are counted.
+The four ways form one proposer, because each can undo another: the probability of a transfer is the sum over
+the ways. If two singletons of one type join, either may have moved, and if a cluster of two falls apart,
+either may have left; both are counted.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import STAY
 from factorwise.kernels.walks.library import below, uniform
 
-#: Ways to draw a target: rates of a mixture stand in this order.
+#: Ways to draw a target, in the order of a mixture's rates.
 TO_CLUSTER, TO_ITEM, TO_CANDIDATE, TO_NEW = range(4)
-#: What a walk that visits blocks in turn keeps: the block it is in, and how many steps it still makes there.
+#: State of a walk that visits blocks in turn: the current block, and the number of steps left in it.
 BLOCK, LEFT = range(2)
 
 
@@ -28,9 +28,8 @@ def draw_relocation(world: Any, mine: Any, random: Any, move: Any) -> float:
 
     ``mine`` has ``rates`` float64[4], ``types`` int64[1], ``block_start`` int64[blocks + 1] (one block of all
     items: empty), ``block_item`` and ``block_of`` int32[n], ``candidate_start`` int64[n + 1], ``candidate``
-    int64[.], ``visit`` int64[2], empty unless blocks are visited in turn, ``told`` int64[., 2], the
-    function ``visit`` of templates that want to know which one is, and ``ratio`` int64[1], 0 where nobody
-    asks for the ratio.
+    int64[.], ``visit`` int64[2], empty unless blocks are visited in turn, ``told`` int64[., 2], the function
+    ``visit`` of templates that have one, and ``ratio`` int64[1], 0 if the ratio is not needed.
     """
     n = len(world.label)
     item = draw_item(world, mine, random, move)
@@ -51,7 +50,7 @@ def draw_relocation(world: Any, mine: Any, random: Any, move: Any) -> float:
         position += position >= world.live_at[source]
         target = np.int64(world.live[position])
     else:
-        if len(mine.candidate) == 0:  # no item has any: there are no places of them either
+        if len(mine.candidate) == 0:  # no item has candidates
             return STAY
         degree = mine.candidate_start[item + 1] - mine.candidate_start[item]
         if degree == 0:
@@ -68,7 +67,7 @@ def draw_relocation(world: Any, mine: Any, random: Any, move: Any) -> float:
 
 @shared
 def draw_item(world: Any, mine: Any, random: Any, move: Any) -> int:
-    """Draw an item of all, or of the block that is being visited."""
+    """Draw an item of all, or of the current block."""
     if len(mine.visit) == 0:
         return below(random, len(world.label))
     if mine.visit[LEFT] == 0:
@@ -86,9 +85,9 @@ def draw_item(world: Any, mine: Any, random: Any, move: Any) -> int:
 
 @shared
 def fetch_block(world: Any, mine: Any, first: int, last: int) -> None:
-    """Read what the steps in a block will look at, item by item, so that they find it in the cache.
+    """Read everything that the steps in a block will read, item by item, so that it is in the cache.
 
-    None of the reads waits for another item's, so many are under way at a time.
+    No read depends on another item's, so many run at the same time.
     """
     total = np.int64(0)
     for position in range(first, last):
@@ -96,12 +95,12 @@ def fetch_block(world: Any, mine: Any, first: int, last: int) -> None:
         total += world.size[world.label[item]]
         if world.item_ints.shape[1] > 0:
             total += world.item_ints[item, 0]
-    mine.fetched[0] = total  # kept, so that it is really read
+    mine.fetched[0] = total  # kept, so that the reads are not optimised away
 
 
 @shared
 def block_at(mine: Any, item: int) -> int:
-    """Return the block of the item at hand."""
+    """Return the block of an item."""
     if len(mine.visit) > 0:
         return mine.visit[BLOCK]
     return np.int64(mine.block_of[item])
@@ -109,7 +108,7 @@ def block_at(mine: Any, item: int) -> int:
 
 @shared
 def peers_of(world: Any, mine: Any, item: int) -> int:
-    """Number of items in the block of ``item``; of all items without blocks."""
+    """Return the number of items in the block of ``item``; of all items if there are no blocks."""
     if len(mine.block_start) > 2:
         block = block_at(mine, item)
         return mine.block_start[block + 1] - mine.block_start[block]
@@ -118,7 +117,7 @@ def peers_of(world: Any, mine: Any, item: int) -> int:
 
 @shared
 def draw_peer(mine: Any, random: Any, n: int, item: int) -> int:
-    """Draw another item of the same block; the item itself where it has no peer."""
+    """Draw another item of the same block; the item itself if there is none."""
     if len(mine.block_start) > 2:
         block = block_at(mine, item)
         first = mine.block_start[block]
@@ -126,7 +125,7 @@ def draw_peer(mine: Any, random: Any, n: int, item: int) -> int:
         if peers < 2:
             return item
         other = np.int64(mine.block_item[first + below(random, peers - 1)])
-        if other == item:  # the last of the block stands in for the item itself
+        if other == item:  # the last item of the block stands in for the item itself
             other = np.int64(mine.block_item[first + peers - 1])
         return other
     if n < 2:
@@ -137,7 +136,7 @@ def draw_peer(mine: Any, random: Any, n: int, item: int) -> int:
 
 @shared
 def shares_of_candidates(world: Any, mine: Any, item: int, first: int, second: int) -> tuple[float, float]:
-    """Shares of an item's candidates that are in either of two clusters, the item itself aside."""
+    """Return the shares of an item's candidates in either of two clusters, without the item itself."""
     degree = mine.candidate_start[item + 1] - mine.candidate_start[item]
     if degree == 0:
         return 0.0, 0.0
@@ -151,10 +150,10 @@ def shares_of_candidates(world: Any, mine: Any, item: int, first: int, second: i
 
 @shared
 def chance_to_join(mine: Any, clusters: int, peers: float, size: int, share: float) -> float:
-    """Rate of drawing, for one given item, a cluster of ``size`` that is not its own; 0 stands for a new one.
+    """Return the rate of drawing, for a given item, another cluster of ``size``; 0 is a new cluster.
 
-    Times the number of peers and of types, which leave the ratio of two rates as it is: nothing need be
-    divided.
+    It is multiplied by the numbers of peers and of types, which cancel in the ratio of two rates, so that no
+    division is needed.
     """
     if size == 0:
         return mine.rates[TO_NEW] * peers
@@ -166,7 +165,7 @@ def chance_to_join(mine: Any, clusters: int, peers: float, size: int, share: flo
 
 @shared
 def relocation_ratio(world: Any, mine: Any, item: int, source: int, target: int) -> float:
-    """Backward over forward probability of moving ``item``."""
+    """Return the backward over the forward probability of moving ``item``."""
     clusters = world.counters[LIVE]
     s, t = np.int64(world.size[source]), np.int64(world.size[target])
     same_type = mine.types[0] == 1 or world.type[source] == world.type[target]

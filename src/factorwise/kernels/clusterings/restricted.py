@@ -1,13 +1,12 @@
 """Split-merge with restricted Gibbs scans, the proposal of Jain and Neal.
 
 Two items are drawn. If they are together, their cluster is split between them; if not, their clusters are
-merged. A split is not blind: from a random *launch* allocation of the other members to the two sides, a few
-Gibbs scans between the two sides lead to a sensible one, and one last scan makes the proposal, with known
-probability. A merge needs the probability with which the same procedure would have led back, so it makes the
-same launch and forces the last scan to the present clusters. The launch is made alike in both directions and
-cancels.
+merged. For a split, a few Gibbs scans between the two sides improve a random *launch* allocation of the other
+members, and one last scan makes the proposal, with known probability. A merge needs the probability with
+which the same procedure would lead back, so it makes the same launch and forces the last scan to the current
+clusters. The launch is the same in both directions and cancels.
 
-``mine`` of this program has what `jumps` says of guided splits; ``scans`` and ``types`` int64[1]; and
+``mine`` of this program has the arrays of guided splits in `jumps`; ``scans`` and ``types`` int64[1]; and
 ``home`` int32[n], scratch.
 
 Implements: jain2004split, with items in ascending order inside a scan.
@@ -50,7 +49,7 @@ def draw_restricted(world: Any, mine: Any, random: Any, move: Any, changes: Any,
         scan(world, mine, random, move, choice, count, sides, False)
     log_scan = scan(world, mine, random, move, choice, count, sides, not splits)
     log_scan -= math.log(mine.types[0])
-    if not splits:  # the last scan has put everybody back
+    if not splits:  # the last scan has restored all clusters
         move_all(world, move, changes, source, target)
         move.log_ratio = log_scan
         return 1.0
@@ -61,7 +60,7 @@ def draw_restricted(world: Any, mine: Any, random: Any, move: Any, changes: Any,
 
 @shared
 def sort_ascending(items: Any, count: int) -> None:
-    """Sort the first ``count`` items by shell sort: in place, without an array."""
+    """Sort the first ``count`` items by shell sort, in place and without another array."""
     gap = 1
     while gap < count // 3:
         gap = 3 * gap + 1
@@ -86,7 +85,10 @@ def scan(
     sides: tuple[int, int],
     forced: bool,
 ) -> float:
-    """Place every item anew in turn, at random or, if ``forced``, at home; return the log-probability."""
+    """Allocate every item again, at random or, if ``forced``, to its current cluster.
+
+    Return the log-probability.
+    """
     total = 0.0
     for k in range(count):
         item = mine.order[k]

@@ -1,28 +1,29 @@
-"""Gains estimated from a sample of the pairs that a relocation touches: templates that hold other templates.
+"""Gains estimated from a sample of the pairs that a relocation touches.
 
-The pairs of the item with the members of its target come first, then those with the members it leaves behind,
-each in the order in which they stand in memory. They are drawn without replacement by a shuffle that stops
-early, and the shuffle is undone after each move, so that a sample of k pairs costs k whatever the size of the
-clusters.
+The templates here contain other templates.
+
+The pairs of the item with the members of its target come first, then those with the members that it leaves
+behind, each in memory order. They are drawn without replacement by a partial shuffle, which is undone after
+each move, so that a sample of k pairs takes time k whatever the size of the clusters.
 
 ``mine`` of these programs:
 
 inner : int64[templates, 2]
     The function ``pairs`` of each template whose factors are pairs of items, and its context.
 order, swapped : int32[n], int32[n]
-    The numbers from 0 on, as they are again after every move; with what each was exchanged.
+    The numbers from 0 on, in order after every move; the partner of each exchange.
 changes : float64[n]
-    What the pairs drawn add to the gain.
+    The contributions of the drawn pairs to the gain.
 rule : float64[4]
-    SHARE of the pairs; INTERVAL at which drawing stops, Z, its half-width in standard errors, and GROWTH of
-    the sample between looks.
+    SHARE of the pairs; INTERVAL at which drawing stops; Z, its half-width in standard errors; GROWTH of the
+    sample between checks.
 options : int64[3]
-    Whether the mean of the sample is SCALED to all pairs, drawn from how many STRATA, and how many before the
-    first look at least (MINIMUM).
+    Whether the mean of the sample is SCALED to all pairs, the number of STRATA, and the MINIMUM number of
+    pairs before the first check.
 sums : float64[2, 3]
-    Of each stratum: ORIGIN, the first change, and the sum and the sum of SQUARES of distances from it.
+    For each stratum: ORIGIN, the first change, and the sum and the sum of SQUARES of the differences from it.
 found : float64[2]
-    The ESTIMATE of the move at hand, and how many pairs were DRAWN for it.
+    The ESTIMATE of the current move, and the number of pairs DRAWN for it.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ ESTIMATE, DRAWN = range(2)
 
 @shared
 def draw_on(mine: Any, random: Any, first: int, last: int, end: int) -> None:
-    """Shuffle so that the places up to ``last`` are a random sample of those up to ``end``.
+    """Shuffle so that the positions up to ``last`` are a random sample of those up to ``end``.
 
-    Those before ``first`` have been drawn already and stay.
+    The positions before ``first`` were drawn before and stay.
     """
     for place in range(first, last):
         other = place + below(random, end - place)
@@ -56,7 +57,7 @@ def draw_on(mine: Any, random: Any, first: int, last: int, end: int) -> None:
 
 @shared
 def put_back(mine: Any, first: int, last: int) -> None:
-    """Undo a shuffle of the places from ``first`` up to ``last``."""
+    """Undo a shuffle of the positions from ``first`` up to ``last``."""
     for back in range(last - first):
         place = last - 1 - back
         other = mine.swapped[place]
@@ -65,7 +66,7 @@ def put_back(mine: Any, first: int, last: int) -> None:
 
 @shared
 def score_places(world: Any, mine: Any, move: Any, choice: Any, first: int, last: int) -> None:
-    """Set the changes of the pairs at some places of the order."""
+    """Set the changes of the pairs at some positions of the order."""
     t = np.int64(world.size[move.target])
     t_first, s_first = np.int64(world.start[move.target]), np.int64(world.start[move.source])
     own = np.int64(world.slot[move.item])
@@ -88,7 +89,7 @@ def score_places(world: Any, mine: Any, move: Any, choice: Any, first: int, last
 
 @shared
 def add_changes(mine: Any, first: int, last: int) -> float:
-    """Sum of the changes at some places."""
+    """Return the sum of the changes at some positions."""
     total = 0.0
     for place in range(first, last):
         total += mine.changes[place]
@@ -97,7 +98,7 @@ def add_changes(mine: Any, first: int, last: int) -> float:
 
 @shared
 def scaled(mine: Any, total: float, factors: int, drawn: int) -> float:
-    """What the sum of a sample says of all factors."""
+    """Scale the sum of a sample to all factors."""
     if mine.options[SCALED] == 0 or drawn == 0:
         return total
     return total * (np.float64(factors) / drawn)
@@ -105,7 +106,7 @@ def scaled(mine: Any, total: float, factors: int, drawn: int) -> float:
 
 @shared
 def keep_estimate(mine: Any, gain: float, drawn: int) -> float:
-    """Note what was found, for a second stage."""
+    """Record the estimate, for a second stage."""
     mine.found[ESTIMATE], mine.found[DRAWN] = gain, drawn
     return gain
 
@@ -128,7 +129,7 @@ def uniform_gain(world: Any, mine: Any, random: Any, move: Any, choice: Any) -> 
 
 
 def confidence_gain(world: Any, mine: Any, random: Any, move: Any, choice: Any) -> float:
-    """Estimate the gain from as many pairs as it takes for the interval of their mean to be narrow enough.
+    """Estimate the gain from as many pairs as the interval of their mean needs to be narrow enough.
 
     The pairs are one population or, in two strata, those that the move joins and those that it separates.
 
@@ -145,7 +146,7 @@ def confidence_gain(world: Any, mine: Any, random: Any, move: Any, choice: Any) 
     for stratum in range(2):
         for k in range(3):
             mine.sums[stratum, k] = 0.0
-    first, second = np.int64(0), np.int64(0)  # drawn of each stratum
+    first, second = np.int64(0), np.int64(0)  # number drawn from each stratum
     look = min(np.int64(mine.options[MINIMUM]), factors)
     while True:
         wanted, more = look, np.int64(0)
@@ -174,13 +175,13 @@ def confidence_gain(world: Any, mine: Any, random: Any, move: Any, choice: Any) 
 
 @shared
 def allot(size: int, own: int, factors: int) -> int:
-    """Return how many of a sample are drawn from a stratum: rounded up, so that both ways divide it alike."""
+    """Return how many of a sample are drawn from a stratum: rounded up, so that both directions agree."""
     return min(own, max(np.int64(2), -(-size * own // factors)))
 
 
 @shared
 def add_squares(mine: Any, stratum: int, begin: int, first: int, last: int) -> None:
-    """Add changes to the sums of a stratum; distances from its first change, so that little cancels."""
+    """Add changes to the sums of a stratum as differences from its first change, for less cancellation."""
     for place in range(first, last):
         if place == begin:
             mine.sums[stratum, ORIGIN] = mine.changes[place]
@@ -191,7 +192,7 @@ def add_squares(mine: Any, stratum: int, begin: int, first: int, last: int) -> N
 
 @shared
 def stratum_variance(mine: Any, stratum: int, population: int, size: int, factors: int) -> float:
-    """What a stratum adds to the variance of the mean change over all factors."""
+    """Return the contribution of a stratum to the variance of the mean change over all factors."""
     if size >= population:
         return 0.0
     n, rest = np.float64(size), np.float64(population - size)
@@ -201,7 +202,7 @@ def stratum_variance(mine: Any, stratum: int, population: int, size: int, factor
 
 
 def accept_delayed(world: Any, mine: Any, random: Any, move: Any) -> bool:
-    """Accept what passes a test of the estimated gain, and then one of what the estimate missed.
+    """Accept a move that passes a test of the estimated gain, and then one of the correction.
 
     ``mine`` has ``exact`` int64[templates, 2], the exact gains of the templates that were sampled, ``found``,
     and ``balanced`` int64[1], whether the proposer's ratio counts. One number serves both tests.
@@ -218,6 +219,6 @@ def accept_delayed(world: Any, mine: Any, random: Any, move: Any) -> bool:
     for k in range(mine.exact.shape[0]):
         missed += call(mine.exact[k, 0], mine.exact[k, 1])
     factors = np.int64(world.size[move.target]) + np.int64(world.size[move.source]) - 1
-    move.factors = seen + factors  # once each, however many templates score them
+    move.factors = seen + factors  # each counts once, however many templates score it
     move.gain += missed
     return chance < first * min(1.0, exponential(tempered(missed, move.temperature)))

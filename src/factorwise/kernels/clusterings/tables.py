@@ -1,4 +1,4 @@
-"""Tables of pair features: how many pairs of each cluster have each feature, and what follows from it.
+"""Tables of pair features: how many pairs of each cluster have each feature, and aggregates of these counts.
 
 Moving an item changes the counts of two clusters by the pairs it joins and separates. Most first-order
 aggregates (all, exists, most, on average, how many, how many per member) are functions of a count and of the
@@ -12,22 +12,22 @@ rows : uint8[n (n - 1) / 2, width]
 counts : int32[ids, width]
     Pairs of each cluster with each feature.
 without, joined : int32[3, width]
-    Counts of a cluster without and with the item at hand: of one where it might go, THERE; of its own, HERE;
-    and zeros.
+    Counts of a cluster without and with the item: of one to which it might go, THERE; of its own, HERE; and
+    zeros.
 links : uint16[n, width]
-    Other members of its cluster with which an item has each feature; no rows where nothing asks for it.
+    Number of other members of its cluster with which an item has each feature; no rows if it is not needed.
 won : int32[3, width]
-    How many of its members then have a link only if the item is among them, itself included.
+    How many members, including the item, have a link only because the item is among them.
 small, fresh : uint8[width]
     Scratch: sums of at most 255 rows.
 blocks : int64[., 4]
-    Which aggregate of how many columns from which one on adds to the statistics from which place on.
+    Each block: the aggregate, the first column, the number of columns, and the first statistic.
 change : int64[3]
-    Item, source and target of the change last weighed, of which the rows above are; -1 where there is none.
+    Item, source and target of the change that was weighed last, to which the rows above belong; -1 for none.
 value : float64[.]
     Scratch: one aggregate.
 weights : float64[.]
-    Of the whole model.
+    Weights of the whole model.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ THERE, HERE, NOWHERE = range(3)
 
 @shared
 def row_of(first: int, second: int) -> int:
-    """Where the features of two different items stand in the table."""
+    """Return the row of two different items in the table."""
     if first > second:
         return np.int64(first) * (first - 1) // 2 + second
     return np.int64(second) * (second - 1) // 2 + first
@@ -65,7 +65,7 @@ def row_of(first: int, second: int) -> int:
 
 @shared
 def link(mine: Any, first: int, second: int, change: int) -> None:
-    """Note that two items have come together (1) or apart (-1)."""
+    """Record that two items have come together (1) or apart (-1)."""
     row = row_of(first, second)
     for column in range(mine.links.shape[1]):
         value = np.int32(mine.rows[row, column]) * change
@@ -77,8 +77,8 @@ def link(mine: Any, first: int, second: int, change: int) -> None:
 def add_features(world: Any, mine: Any, item: int, lo: int, hi: int, limit: int, out: Any, won: Any) -> None:
     """Add the features of ``item`` with each of the other members at the slots lo to hi.
 
-    Where links are kept, count in ``won`` the members for whom this link is the only one: ``limit`` is how
-    many links such a member has now, none where the item joins, one where it leaves.
+    If links are kept, count in ``won`` the members for which this link is the only one: ``limit`` is the
+    number of links of such a member now, 0 if the item joins and 1 if it leaves.
     """
     width, linked = mine.rows.shape[1], len(mine.links) > 0
     small, fresh = mine.small, mine.fresh
@@ -128,10 +128,10 @@ def begin_tables(world: Any, mine: Any) -> None:
 
 @shared
 def take_features(world: Any, mine: Any, item: int, cluster: int, end: int) -> None:
-    """Set a row of ``without``, ``joined`` and ``won`` to the counts of a cluster without and with an item.
+    """Set a row of ``without``, ``joined`` and ``won`` from a cluster without and with an item.
 
     end
-        Whether the item is HERE, among its members, or THERE, where it is not yet.
+        Whether the item is among its members (HERE) or not yet (THERE).
     """
     counts, without, joined, won = mine.counts[cluster], mine.without[end], mine.joined[end], mine.won[end]
     for column in range(mine.counts.shape[1]):
@@ -148,7 +148,7 @@ def take_features(world: Any, mine: Any, item: int, cluster: int, end: int) -> N
 
 @shared
 def take_both(world: Any, mine: Any, item: int, source: int, target: int) -> None:
-    """Take the features of an item with the members of its target and of its source."""
+    """Compute the features of an item with the members of its target and of its source."""
     take_features(world, mine, item, target, THERE)
     take_features(world, mine, item, source, HERE)
 
@@ -166,7 +166,7 @@ def tables_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
 
 
 def tables_applied(world: Any, mine: Any, move: Any) -> None:
-    """Keep counts and links in step with a change that was made."""
+    """Update counts and links after a change."""
     item, source, target = move.item, move.source, move.target
     if mine.change[0] != item or mine.change[1] != source or mine.change[2] != target:
         take_both(world, mine, item, source, target)
@@ -185,8 +185,8 @@ def tables_applied(world: Any, mine: Any, move: Any) -> None:
 
 
 def tables_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
-    """What the item adds to the aggregates of each target."""
-    mine.change[0] = -1  # what was kept of the change last weighed is overwritten
+    """Compute what the item adds to the aggregates of each target."""
+    mine.change[0] = -1  # the stored numbers of the change weighed last are overwritten
     for k in range(move.choices):
         cluster = np.int64(choice.targets[k])
         size, own = np.int64(world.size[cluster]), cluster == move.source
@@ -207,16 +207,19 @@ def tables_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
 
 @shared
 def pairs_of(members: int) -> int:
-    """Pairs of a cluster; -1 where there are none, so that no feature holds for all of them."""
+    """Return the number of pairs of a cluster.
+
+    -1 if there are none, so that no feature holds for all of them.
+    """
     return np.int32(members * (members - 1) // 2) if members > 1 else np.int32(-1)
 
 
 @shared
 def add_aggregate(mine: Any, block: int, there: int, here: int, t: int, s: int, change: Any) -> None:
-    """Add the change of one aggregate as an item joins a cluster, then of t members, and leaves one of s."""
+    """Add the change of one aggregate as an item joins a cluster of t members and leaves one of s."""
     first, last = mine.blocks[block, FIRST], mine.blocks[block, FIRST] + mine.blocks[block, SIZE]
     aggregate = mine.blocks[block, AGGREGATE]
-    # cut out before the loops: an index that might be negative keeps them from being vectorised
+    # cut before the loops, because an index that might be negative prevents vectorisation
     was_there, then_there = mine.without[there][first:last], mine.joined[there][first:last]
     then_here, was_here = mine.without[here][first:last], mine.joined[here][first:last]
     size = last - first
@@ -234,7 +237,7 @@ def add_aggregate(mine: Any, block: int, there: int, here: int, t: int, s: int, 
         for k in range(size):
             after = np.int32(then_there[k] > 0) + np.int32(then_here[k] > 0)
             change[k] += np.int32(after - np.int32(was_there[k] > 0) - np.int32(was_here[k] > 0))
-    elif aggregate == MAJORITY:  # twice the count is above the pairs
+    elif aggregate == MAJORITY:  # twice the count exceeds the number of pairs
         ta, sa = np.int32(max(t_after // 2, 0)), np.int32(max(s_after // 2, 0))
         tb, sb = np.int32(max(t_before // 2, 0)), np.int32(max(s_before // 2, 0))
         for k in range(size):
@@ -244,7 +247,7 @@ def add_aggregate(mine: Any, block: int, there: int, here: int, t: int, s: int, 
         won, lost = mine.won[there][first:last], mine.won[here][first:last]
         for k in range(size):
             change[k] += np.int32(won[k] - lost[k])
-    else:  # counts are zero where there are no pairs
+    else:  # counts are zero if there are no pairs
         ta_share, sa_share, tb_share, sb_share = 1.0 / t_after, 1.0 / s_after, 1.0 / t_before, 1.0 / s_before
         if aggregate == PER_MEMBER:
             ta_share, sa_share = 1.0 / max(t, 1), 1.0 / max(s - 1, 1)

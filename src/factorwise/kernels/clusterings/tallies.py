@@ -1,16 +1,16 @@
 """Tallies: a function of the count per cluster and key, summed over keys, and a function of that sum.
 
-The functions of these programs are made of two of a user's: ``part(count)``, whose sum over the keys is kept
-per cluster, and ``value(total, size)``. Moving an item changes the counts of its own keys in two clusters and
-looks at nothing else. Sums are kept in whole multiples of a unit, so that a change that is taken back leaves
-exactly what was there.
+The functions of these programs are built from two functions of the user: ``part(count)``, whose sum over the
+keys is kept per cluster, and ``value(total, size)``. Moving an item reads and changes only the counts of its
+own keys in two clusters. Sums are kept in whole multiples of a unit, so undoing a change restores them
+exactly.
 
 ``mine`` of a tally:
 
 spans, entries : SPAN[n], ENTRY[.]
-    The keys of item i that others have too are those from ``spans[i].begin`` to ``spans[i].end``.
+    The keys that item i shares with other items are those from ``spans[i].begin`` to ``spans[i].end``.
 own : int64[n]
-    Sum of the parts of the keys that nobody else has.
+    Sum of the parts of the keys that no other item has.
 slots : SLOT[.]
     The tables of counts.
 total : int64[ids]
@@ -44,7 +44,7 @@ _FLAT: dict[str, Any] = {"forceinline": True, "_nrt": False}
 
 @two_forms
 def weigh(answer: Any, weights: Any, at: int) -> float:
-    """Product of a tuple of statistics with the weights from ``at`` on."""
+    """Return the product of a tuple of statistics with the weights from ``at`` on."""
     total = 0.0
     for k in range(len(answer)):
         total += weights[at + k] * answer[k]
@@ -58,7 +58,7 @@ def _weigh_compiled(answer: Any, weights: Any, at: Any) -> Callable[..., float]:
         def compiled(answer: Any, weights: Any, at: Any) -> float:
             return weights[at] * answer[0]
 
-    else:  # elements may be of different types: one after the other
+    else:  # elements may have different types: one after the other
 
         def compiled(answer: Any, weights: Any, at: Any) -> float:
             return weights[at] * answer[0] + weigh(answer[1:], weights, at + 1)

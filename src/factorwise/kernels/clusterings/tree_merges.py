@@ -1,15 +1,15 @@
-"""A walk that makes the merges of a tree in turn, so that the templates of a model say what each gains.
+"""A walk that makes the merges of a tree in turn, so that a model's templates compute the gain of each.
 
 Arrays that the two functions share:
 
 left, right : int64[nodes]
-    The two nodes that each joins, -1 for items.
+    The two children of each node, -1 for items.
 item : int64[nodes]
     An item below each node: known for items, and for other nodes from their merge on.
 blocked : bool[nodes]
-    Nodes that are impossible, on entry; those that the model forbids and those above any, in the end.
+    On entry, nodes that are impossible; on exit, also those that the model forbids and the nodes above them.
 gain : float64[nodes]
-    What each merge gains.
+    The gain of each merge.
 turn : int64[1]
     The next node.
 """
@@ -24,7 +24,7 @@ from factorwise.kernels.walks.layouts import STAY
 
 
 def draw_tree_merge(world: Any, mine: Any, move: Any, changes: Any) -> float:
-    """Propose the merge of the next node: all of its smaller part goes to the larger one."""
+    """Propose the merge of the next node, in which its smaller part joins the larger one."""
     node = mine.turn[0]
     mine.turn[0] = node + 1
     one, two = mine.left[node], mine.right[node]
@@ -37,7 +37,7 @@ def draw_tree_merge(world: Any, mine: Any, move: Any, changes: Any) -> float:
 
 
 def keep_gain(mine: Any, move: Any) -> bool:
-    """Keep what the merge gains, and make it unless the model forbids it."""
+    """Record the gain of the merge, and make it unless the model forbids it."""
     node = mine.turn[0] - 1
     if move.gain == -math.inf:
         mine.blocked[node] = True

@@ -1,1 +1,1 @@
-"""Compiling, the code that is generated, its cache, random numbers and threads."""
+"""Compilation: generated code, its cache, random numbers and threads."""

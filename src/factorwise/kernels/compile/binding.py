@@ -1,7 +1,7 @@
-"""Programs bound to the arrays of a walk: interpreted as they are, or compiled as pointers.
+"""Bind programs to the arrays of a walk, interpreted or compiled as pointers.
 
-Compiled functions become entries ``double f(int64 context)``, each a generated module of its own that is kept
-on disk, so that a combination of parts that were used before compiles nothing.
+Compiled functions become entries ``double f(int64 context)``, each in a generated module of its own that is
+kept on disk, so that a combination of parts that were used before compiles nothing.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ class Frame(NamedTuple):
     gradient: Gradient
 
     def listed(self) -> list[NDArray[Any]]:
-        """All arrays, in the order of the words of a context."""
+        """Return all arrays, in the order of the words of a context."""
         return [*flat(self.world), self.step, self.changes, self.random, *self.choice, *self.gradient]
 
 
 def flat(world: Any) -> list[NDArray[Any]]:
-    """Return the arrays of a world, those of worlds side by side one after the other."""
+    """Return the arrays of a world; for a joint world, those of its worlds, concatenated."""
     return [array for part in world for array in (flat(part) if isinstance(part, tuple) else [part])]
 
 
 def narrow(world: Any, part: Part) -> Any:
-    """Return the arrays of those of several worlds side by side that a program wants to see."""
+    """Return the arrays of those worlds of a joint world that a program reads."""
     if part in ("", WHOLE):
         return world
     if isinstance(part, str):
@@ -75,15 +75,15 @@ def narrow(world: Any, part: Part) -> Any:
 
 
 def side_by_side(worlds: Mapping[str, Any]) -> Any:
-    """Return a named tuple of the arrays of worlds side by side."""
+    """Return a named tuple of the arrays of the worlds of a joint world."""
     kind = namedtuple("SideBySide", worlds, module="generated")  # type: ignore[misc]  # fields not known before
     return kind(*worlds.values())
 
 
 class Framed(Program):
-    """A program that looks at arrays of its own, wherever it is bound.
+    """A program that always reads its own world, wherever it is bound.
 
-    Say, at another world than the walk's.
+    For example, another world than the walk's.
     """
 
     frame: Frame
@@ -95,11 +95,14 @@ class Framed(Program):
 class Bound:
     """A program in one walk: its context, and its functions as pointers.
 
-    The context holds bare addresses: whoever walks keeps this object alive.
+    The context contains bare addresses: the walk must keep this object alive.
     """
 
     def __init__(self, program: Program, frame: Frame, part: Part = "") -> None:
-        """Bind a program to the arrays of a walk; ``part`` is what it sees unless it says so itself."""
+        """Bind a program to the arrays of a walk.
+
+        ``part`` is the world it reads unless it names one itself.
+        """
         self.whole, self.part = getattr(program, "frame", frame), program.part or part
         frame = self.whole._replace(world=narrow(self.whole.world, self.part))
         self.program = program = guarded_program(program, frame.world, len(frame.choice.place))
@@ -121,7 +124,7 @@ class Bound:
         return np.zeros((len(value.programs), value.worlds * len(value.roles) + 1), np.int64)
 
     def _fill(self, name: str) -> None:
-        """Make an array that a function reads which is being compiled; compile what it points to."""
+        """Create an array that a function being compiled reads; compile what it points to."""
         value = self._open.pop(name)
         if isinstance(value, Later):
             self.arrays[name] = laid_out(name, value.make())
@@ -139,7 +142,7 @@ class Bound:
         return int(self.table.ctypes.data)
 
     def entry(self, role: str, world: int = 0) -> int:
-        """Return the address of the compiled function of a role; 0 where there is none."""
+        """Return the address of the compiled function of a role; 0 if there is none."""
         functions = self.program.of(world)
         if role not in functions:
             return 0
@@ -155,10 +158,13 @@ class Bound:
 
 
 class Interpreted:
-    """A program in one walk, its functions run by the interpreter on the same arrays."""
+    """A program in one walk, whose functions the interpreter runs on the same arrays."""
 
     def __init__(self, program: Program, frame: Frame, stream: Any, part: Part = "") -> None:
-        """Bind a program to the arrays of a walk; ``part`` is what it sees unless it says so itself."""
+        """Bind a program to the arrays of a walk.
+
+        ``part`` is the world it reads unless it names one itself.
+        """
         whole, part = getattr(program, "frame", frame), program.part or part
         frame = whole._replace(world=narrow(whole.world, part))
         self.program = program = guarded_program(program, frame.world, len(frame.choice.place))
@@ -187,7 +193,7 @@ class Interpreted:
         }
 
     def entry(self, role: str, world: int = 0) -> Any:
-        """Return the function of a role, of one argument that does not matter; 0 where there is none."""
+        """Return the function of a role, whose one argument is ignored; 0 if there is none."""
         functions = self.program.of(world)
         if role not in functions:
             return 0
@@ -206,14 +212,14 @@ class Interpreted:
 
 
 def _dtype_text(dtype: np.dtype[Any]) -> str:
-    """Code that stands for a dtype: a number's name, or the fields of a record."""
+    """Return the code of a dtype: a number's name, or the fields of a record."""
     if dtype.names is None:
         return f"np.{dtype.name}"
     return f"np.dtype({np.lib.format.dtype_to_descr(dtype)!r}, align={dtype.isalignedstruct})"
 
 
 class WorldLayout(NamedTuple):
-    """What a world looks like to compiled code.
+    """The layout of a world in compiled code.
 
     home, kind, fields
         The class of its named tuple: the module that defines it, its name and its fields.
@@ -227,11 +233,11 @@ class WorldLayout(NamedTuple):
     parts: tuple[Any, ...]
 
     def text(self, view: Callable[[int, str, int], str], lines: list[str], first: int = 0) -> tuple[str, int]:
-        """Return code that makes the world of the arrays from number ``first`` on, and how many there are.
+        """Return code that makes the world from the arrays from number ``first`` on, and their number.
 
         lines
-            Definitions that the code needs are added here. A class of the library is imported, so that
-            compiled helpers know it; others are made anew, wherever they were defined.
+            Definitions that the code needs are appended here. A class of the library is imported, so that
+            compiled helpers recognise it; others are defined again, wherever they came from.
         """
         if self.home.split(".")[0] == __name__.split(".")[0]:
             define = f"from {self.home} import {self.kind}"
@@ -266,7 +272,7 @@ def _world_layout(world: Any) -> WorldLayout:
 
 @cache
 def _attributes(function: Any) -> frozenset[str]:
-    """Names of all attributes that a function and its helpers read."""
+    """Return the names of all attributes that a function and its helpers read."""
     if isinstance(function, Written):
         return frozenset(n.attr for n in ast.walk(parsed(function.text)) if isinstance(n, ast.Attribute))
     return source_of(function).attributes
@@ -302,7 +308,10 @@ def _entry(
     world: WorldLayout,
     mine: tuple[tuple[str, str, int], ...],
 ) -> int:
-    """Compile, or find compiled, one function for worlds and arrays of this layout; return its address."""
+    """Compile one function for worlds and arrays of this layout, unless it is compiled.
+
+    Return its address.
+    """
     names = check_arguments(role, function)
     if isinstance(function, Written):
         text = _entry_text(function.name, function.text, role, names, world, mine, function.makes_arrays)

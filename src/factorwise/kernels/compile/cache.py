@@ -1,4 +1,4 @@
-"""Where generated modules and their compiled code are kept between runs."""
+"""The folder in which generated modules and their compiled code are kept between runs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from factorwise import __version__
 from factorwise.kernels.compile.dependencies import library_digest
 from factorwise.kernels.compile.ownership import folder_fault, module_fault
 
-_WARNED: set[Path] = set()  # caches that were warned of in this process
+_WARNED: set[Path] = set()  # caches about which this process has warned
 
 
 class UnsafeCacheWarning(UserWarning):
-    """A cache that others could have written to: code in it is not executed."""
+    """Others could have written to the cache, so its code is not executed."""
 
 
 def cache_directory() -> Path:
@@ -32,7 +32,7 @@ def cache_directory() -> Path:
     if own:
         return Path(own).absolute()
     shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not shared.is_absolute():  # unset, empty or relative: the XDG specification says to ignore it
+    if not shared.is_absolute():  # unset, empty or relative, which the XDG specification says to ignore
         shared = Path(os.path.expanduser("~")) / ".cache"  # noqa: PTH111  Path.home() fails without a home
     return shared.absolute() / "factorwise"
 
@@ -40,9 +40,9 @@ def cache_directory() -> Path:
 def usable_cache_directory(name: str, text: str) -> Path:
     """Return a folder to write the generated module ``name`` to, and to import it from.
 
-    `cache_directory`, created if need be. If it cannot be written, if others could have written to it, or if
-    it holds something other than ``text`` under this name, a temporary folder that only this user can read
-    and write: the module and its compiled code will be executed.
+    It is `cache_directory`, created if necessary. If that cannot be written, if others could have written to
+    it, or if it has something other than ``text`` under this name, it is a temporary folder that only this
+    user can read and write, because the module and its compiled code will be executed.
     """
     folder = cache_directory()
     if _can_write(folder):
@@ -57,11 +57,11 @@ def usable_cache_directory(name: str, text: str) -> Path:
 
 
 def unsafe_cache_text(folder: Path, fault: str) -> str:
-    """Say why a cache is not used, and what to do about it."""
+    """Return why a cache is not used, and what to do about it."""
     return (
-        f"The compile cache {folder} is not used, because {fault}; a temporary folder takes its place."
-        f" If you trust all that is in the cache, make it private with 'chmod 700 {folder}'; otherwise delete"
-        " it, or set FACTORWISE_CACHE to a folder that only you can write."
+        f"The compile cache {folder} is not used, because {fault}; a temporary folder is used instead."
+        f" If you trust everything in the cache, make it private with 'chmod 700 {folder}'; otherwise"
+        " delete it, or set FACTORWISE_CACHE to a folder that only you can write."
     )
 
 
@@ -86,7 +86,7 @@ def _can_write(folder: Path) -> bool:
 
 
 def _with_place_for_compiled_code(folder: Path) -> Path:
-    """Make the folder in which numba keeps compiled code, before numba does: as private as the modules."""
+    """Create the folder in which numba keeps compiled code before numba does, as private as the modules."""
     (folder / "__pycache__").mkdir(mode=0o700, exist_ok=True)
     return folder
 
@@ -99,7 +99,7 @@ def _warn_once(folder: Path, fault: str) -> None:
 
 @cache
 def _private_temporary_directory() -> Path:
-    """Return this user's folder among the temporary ones, or a fresh one where that is not safe."""
+    """Return this user's folder among the temporary ones, or a new one if that is not safe."""
     if hasattr(os, "getuid"):
         folder = Path(tempfile.gettempdir()) / f"factorwise-{os.getuid()}"
         if _can_write(folder):

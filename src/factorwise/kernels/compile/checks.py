@@ -1,8 +1,8 @@
-"""What is wrong with a function of a program, told at the user's own line.
+"""Check the functions of a program before they are compiled, and report errors at the user's own line.
 
-Before anything is compiled the function's text is read: which fields of ``world``, ``mine`` and ``move`` it
-uses, and whether every way through it returns. What only the compiler finds is told at the line of the user's
-file whose statement the compiler could not take.
+The function's source shows which fields of ``world``, ``mine`` and ``move`` it uses, and whether every path
+through it returns. Errors that only the compiler finds are reported at the line of the user's file whose
+statement could not be compiled.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _REMEDY = "It still runs with engine='plain'."
 def check_function(
     role: str, function: Callable[..., Any], fields: Mapping[str, Sequence[str]], *, returns: bool
 ) -> None:
-    """Refuse a function that uses fields that do not exist.
+    """Refuse a function that uses missing fields, or that may end without a number where one is needed.
 
-    Or that may end without a number where one is wanted.
+    Missing fields are those that the arguments do not have.
 
     fields
         Names of the fields of each argument that has some.
@@ -50,8 +50,8 @@ def check_function(
             )
     if returns and not _always_returns(definition.body):
         raise ProgramError(
-            f"{_where(role, function, first)} may end without a return: return a number on every way"
-            + (", STAY where nothing is proposed." if role in ("draw", "support") else ".")
+            f"{_where(role, function, first)} may end without a return: return a number on every path"
+            + (", STAY if nothing is proposed." if role in ("draw", "support") else ".")
         )
 
 
@@ -90,7 +90,7 @@ def _definition(function: Callable[..., Any]) -> tuple[ast.FunctionDef | None, i
 
 
 def _always_returns(body: Sequence[ast.stmt]) -> bool:
-    """Whether every way through some statements ends in a return or an error."""
+    """Whether every path through some statements ends in a return or an error."""
     for statement in body:
         if isinstance(statement, ast.Return):
             return statement.value is not None
@@ -106,9 +106,9 @@ def _always_returns(body: Sequence[ast.stmt]) -> bool:
 
 
 def _own_line(text: str, number: int, definition: ast.FunctionDef | None) -> tuple[int, str] | None:
-    """Return the line, within its definition.
+    """Return the line, within its definition, of the user's statement at a line of generated text.
 
-    Of the user's statement that stands at a line of generated text.
+    The generated text has other line numbers than the user's file.
     """
     lines = text.splitlines()
     if definition is None or not 0 < number <= len(lines):
@@ -127,9 +127,12 @@ def _statements(definition: ast.FunctionDef) -> Iterator[tuple[ast.stmt, str]]:
 
 
 def _reason(message: str) -> str:
-    """Return what the compiler found wrong, in words."""
+    """Return the compiler's reason in words."""
     if "NRT required" in message or "nrt" in message.lower().split("file")[0]:
-        return "it makes an array or a text, which compiled parts cannot: give the part an array and fill it."
+        return (
+            "it creates an array or a string, which compiled parts cannot do: give the part an array and"
+            " fill it."
+        )
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     skipped = (
         "Failed in",

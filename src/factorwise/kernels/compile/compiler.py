@@ -1,8 +1,8 @@
 """The decorators that compile, with the flags they share, and where compiled code is kept.
 
-numba keeps its cache beside the source file where it can write there, and in the user's cache folder
-otherwise; a lock-free replace makes the cache safe for concurrent processes. Nothing breaks where
-neither folder can be written: the kernel is compiled again in every process.
+numba keeps its cache beside the source file if it can write there, and otherwise in the user's cache folder;
+a lock-free replace makes the cache safe for concurrent processes. If neither folder can be written, kernels
+are compiled again in every process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FAST_SUMS = frozenset({"nsz", "arcp", "contract", "reassoc"})
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile ``function`` on first use, without the interpreter lock, keeping the result on disk."""
+    """Compile ``function`` on first use, without the global interpreter lock, and keep the result on disk."""
     return _compiled(function)
 
 
@@ -38,16 +38,17 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 def inlined_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Like `kernel`, always inlined into the kernel that calls it.
 
-    For code where ``-inf`` meets ``-inf``: reordering ``a * x + (1 - a) * y`` may take their difference.
+    For code in which ``-inf`` meets ``-inf``: reordering ``a * x + (1 - a) * y`` may compute their
+    difference.
     """
     return _compiled(function, forceinline=True)
 
 
 def lean_kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Like `kernel`, for functions that create no arrays: reference counts are left alone.
+    """Like `kernel`, without reference counting, for functions that create no arrays.
 
-    Counting costs an atomic operation whenever an array is taken out of a record of arrays, which in a
-    sampler's step is sixty times: a third of its time.
+    Counting takes an atomic operation whenever an array is read from a record of arrays, which happens sixty
+    times in a sampler's step: a third of its time.
     """
     return _compiled(function, _nrt=False)
 
@@ -55,8 +56,8 @@ def lean_kernel(function: Callable[P, R]) -> Callable[P, R]:
 def inner(function: Callable[P, R]) -> Callable[P, R]:
     """Compile ``function`` as a part of the lean kernels that call it, and only for them.
 
-    Python cannot call the result (see `exposed`). Leaving out the way in from Python and the copy on disk
-    makes a function with many array arguments compile four times faster.
+    Python cannot call the result (see `exposed`). Without the Python wrapper and the copy on disk, a function
+    with many array arguments compiles four times faster.
     """
     return _part(function)
 
@@ -67,22 +68,22 @@ def hot(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def part_of_entry(function: Callable[P, R]) -> Callable[P, R]:
-    """Like `hot`, with sums that may be reordered: for the functions that generated entries are made of."""
+    """Like `hot`, with sums that may be reordered, for the functions of generated entries."""
     return _part(function, fastmath=set(FAST_SUMS), forceinline=True)
 
 
 def part_with_arrays(function: Callable[P, R]) -> Callable[P, R]:
-    """Like `part_of_entry`, for functions that may make arrays, as methods of arrays do inside."""
+    """Like `part_of_entry`, for functions that may create arrays, as methods of arrays do internally."""
     return _part(function, _nrt=True, fastmath=set(FAST_SUMS), forceinline=True)
 
 
 def exposed(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile an `inner` function once more so that Python can call it: for tests of the part alone."""
+    """Compile an `inner` function again so that Python can call it, for tests of it alone."""
     return _compiled(cast("Any", function).py_func, _nrt=False)
 
 
 def shared(function: Callable[P, R]) -> Callable[P, R]:
-    """Let compiled code call ``function``, inlined, and plain Python call it as it is."""
+    """Let compiled code call ``function``, inlined, and Python call it uncompiled."""
     return _inlined(function)
 
 
@@ -92,17 +93,18 @@ def _inlined(function: Callable[P, R], **more: Any) -> Callable[P, R]:
 
 
 def strict(function: Callable[P, R]) -> Callable[P, R]:
-    """Like `shared`, but generated code calls it as it is compiled here: its sums are never reordered.
+    """Like `shared`, but with sums that are never reordered, also in generated code.
 
     For formulas whose rounding matters, such as differences that must be exactly zero.
     """
-    return two_forms(_inlined(function, fastmath=False))  # said, or it would be that of the caller
+    # stated, because it would otherwise be that of the caller
+    return two_forms(_inlined(function, fastmath=False))
 
 
 def two_forms(function: Callable[P, R]) -> Callable[P, R]:
-    """Mark a plain function for which compiled code has a form of its own.
+    """Mark a plain function that has another form in compiled code.
 
-    Given by `numba.extending.overload`.
+    That form is given by `numba.extending.overload`.
     """
     function.has_two_forms = True  # type: ignore[attr-defined]  # generated modules import it as it is
     return function
@@ -116,6 +118,6 @@ def _part(function: Callable[P, R], **flags: Any) -> Callable[P, R]:
 def _compiled(function: Callable[P, R], **flags: Any) -> Callable[P, R]:
     try:
         compiled = numba.njit(cache=True, nogil=True, error_model="numpy", **flags)(function)
-    except RuntimeError:  # numba found no folder where it may write
+    except RuntimeError:  # numba found no writable folder
         compiled = numba.njit(nogil=True, error_model="numpy", **flags)(function)
     return cast("Callable[P, R]", compiled)

@@ -1,9 +1,9 @@
 """Composition: a user's plain functions become part of a compiled module that is kept on disk.
 
-The module is generated as text. It holds the source of the user's function and, transitively, of every
-function and constant it refers to, renamed so that nothing collides; its name is a hash of that text and of
-the versions that matter. So editing a helper three files away gives another module, and an unchanged one is
-found compiled in the next process, which closures over compiled functions never are.
+The module is generated as text. It has the source of the user's function and, transitively, of every function
+and constant that it refers to, renamed so that nothing collides; its name is a hash of that text and of the
+versions that matter. So editing a helper three files away gives another module, and the compiled code of an
+unchanged one is found again in the next process, unlike that of closures over compiled functions.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from factorwise.kernels.compile.dependencies import parsed
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None))
 _LARGEST_ARRAY = 4096
 _TRUSTED = {"numpy", "math", "builtins", "operator"}
-_ONE_AT_A_TIME = RLock()  # a thread must not find a module that another is still making
+_ONE_AT_A_TIME = RLock()  # a thread must not find a module that another is still generating
 
 
 @dataclass(frozen=True)
 class SourceText:
-    """The text of a function under a name of its own, with all it refers to.
+    """The text of a function under a unique name, with everything it refers to.
 
     name
-        What the function is called in ``text``.
+        The name of the function in ``text``.
     text
         Module-level statements, its dependencies first.
 
@@ -79,7 +79,7 @@ def composed_module(text: str) -> ModuleType:
 
 
 def _imported(name: str, text: str) -> ModuleType:
-    """Write ``text`` where it is not yet, and import it."""
+    """Write ``text`` unless it exists, and import it."""
     path = usable_cache_directory(name, text) / f"{name}.py"
     if not path.exists():
         _write_whole(path, text)
@@ -125,14 +125,17 @@ class _Collector:
         self._open: list[FunctionType] = []
 
     def add(self, function: Callable[..., Any]) -> str:
-        """Add ``function`` and what it needs; return its name in the text, a hash of what it says."""
+        """Add ``function`` and what it needs; return its name in the text, a hash of its content."""
         plain = getattr(function, "py_func", function)
         if not isinstance(plain, FunctionType):
             raise TemplateError(f"{function!r} is not a plain Python function: define it with def.")
         if plain in self._names:
             return self._names[plain]
         if plain in self._open:
-            raise TemplateError(f"{plain.__name__} calls itself through another function: use a loop.")
+            raise TemplateError(
+                f"{plain.__name__} calls itself through another function, which cannot be compiled: use a"
+                " loop."
+            )
         self._open.append(plain)
         node = _definition(plain)
         renamed = {
@@ -153,8 +156,8 @@ class _Collector:
         if isinstance(value, ModuleType):
             if value.__name__.split(".")[0] not in _TRUSTED:
                 raise TemplateError(
-                    f"{owner.__name__} reaches into module {value.__name__!r}: import the function it needs"
-                    f" by name (from {value.__name__} import ...), so that its source can be followed."
+                    f"{owner.__name__} uses module {value.__name__!r}: import the function it needs by"
+                    f" name (from {value.__name__} import ...), so that its source can be followed."
                 )
             return self._statement(name, f"import {value.__name__} as {{}}")
         if home.startswith("factorwise.kernels.") and _is_imported(home, value):
@@ -175,9 +178,9 @@ class _Collector:
 
 
 def _is_imported(home: str, value: object) -> bool:
-    """Whether something of the library is imported as it is.
+    """Whether something of the library is imported instead of copied.
 
-    Classes, compiled functions, those with two forms.
+    These are classes, compiled functions, and functions with two forms.
     """
     if isinstance(value, type) or hasattr(value, "py_func") or hasattr(value, "has_two_forms"):
         return True
@@ -212,16 +215,16 @@ def _definition(function: FunctionType) -> ast.FunctionDef:
                 argument.annotation = None
             return node
     raise TemplateError(
-        f"the source of {function.__name__} holds more than its definition: define it with def, on lines"
-        " of its own."
+        f"the source of {function.__name__} contains more than its definition: define it with def, on"
+        " lines of its own."
     )
 
 
 def _references(function: FunctionType, node: ast.FunctionDef) -> dict[str, object]:
-    """Names that the function reads from outside, with their present values; built-ins left out.
+    """Return the names that the function reads from outside, with their current values, without built-ins.
 
-    Read from the text, not by `inspect.getclosurevars`, which takes attributes for names and does not look
-    into comprehensions.
+    They are read from the text instead of `inspect.getclosurevars`, which confuses attributes with names and
+    ignores comprehensions.
     """
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     outside = {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}

@@ -1,7 +1,7 @@
 """What generated code depends on: the modules of the library that its imports reach, and their sources.
 
-numba looks only at the file that holds a function. If a generated module calls a function of the library and
-the library is edited or upgraded, numba would go on loading code that was compiled with the old function. The
+numba checks only the file that contains a function. If a generated module calls a function of the library and
+the library is edited or upgraded, numba would still load code that was compiled with the old function. The
 names of generated modules therefore contain a hash of all library sources that they can reach.
 """
 
@@ -18,12 +18,12 @@ from threading import RLock
 LIBRARY = Path(__file__).parents[2]
 
 _NAME = LIBRARY.name
-_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # where a statement holds other statements
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # where a statement contains other statements
 _ONE_AT_A_TIME = RLock()
 
 
 def parsed(text: str | bytes) -> ast.Module:
-    """Parse source text, one thread at a time: Python 3.11 fails where two do."""
+    """Parse source text in one thread at a time, because Python 3.11 fails if two do."""
     with _ONE_AT_A_TIME:
         return ast.parse(text)
 
@@ -40,8 +40,8 @@ def library_digest(text: str) -> str:
 def reached_modules(text: str) -> set[str]:
     """Return the names of the library's modules that ``text`` imports, directly or through one another.
 
-    Imports count wherever they stand, also in functions, but for those that only type checkers see. A package
-    that is only passed on the way to one of its modules does not count.
+    Imports count everywhere, also in functions, except those for type checkers only. A package that is only
+    part of the path to one of its modules does not count.
     """
     reached: set[str] = set()
     waiting = _of_the_library(_imports(parsed(text), package=""))
@@ -55,7 +55,7 @@ def reached_modules(text: str) -> set[str]:
 
 @cache
 def _module(name: str) -> tuple[str, frozenset[str]]:
-    """Return the hash of a module of the library, and which others it imports."""
+    """Return the hash of a module of the library, and the modules that it imports."""
     path = _path(name)
     assert path is not None, f"{name} was found before"
     source = _read(path)
@@ -70,7 +70,7 @@ def _of_the_library(names: Iterable[str]) -> set[str]:
 
 @cache
 def _path(name: str) -> Path | None:
-    """Return the file of a module of the library; None if the name is that of something else."""
+    """Return the file of a module of the library; None if the name is something else."""
     first, *others = name.split(".")
     if first != _NAME:
         return None

@@ -1,9 +1,9 @@
-"""Whether generated code on disk can only have been written by this user.
+"""Check that generated code on disk can only have been written by this user.
 
-Generated modules are imported, and numba unpickles the compiled code beside them: whoever can write these
-files decides what the next run executes. So they are read only if they belong to this user and nobody else
-could have changed them. The functions return what is wrong, in words, or an empty string. On Windows, where
-files have no owner of this kind, nothing is checked.
+Generated modules are imported, and numba unpickles the compiled code beside them, so whoever can write these
+files determines what the next run executes. They are read only if they belong to this user and nobody else
+could have changed them. The functions return the problem in words, or an empty string. On Windows, where
+files have no such owner, nothing is checked.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _OTHERS_ENTER = stat.S_IRWXG | stat.S_IRWXO
 
 
 def folder_fault(folder: Path) -> str:
-    """Say what lets others write into an existing ``folder``, or put another one in its place."""
+    """Return what lets others write to an existing ``folder``, or replace it."""
     if not hasattr(os, "getuid"):
         return ""
     return _fault(folder, folder.lstat(), stat.S_IFDIR, exposed=True) or next(_parent_faults(folder), "")
 
 
 def module_fault(folder: Path, name: str, text: str) -> str:
-    """Say why the module ``name`` in ``folder`` must not be imported: it, or its compiled code, is not ours.
+    """Return why the module ``name`` in ``folder`` must not be imported: its files are not ours.
 
-    Only the files of this module are looked at, since no others are read. What does not exist has no fault.
+    Only the files of this module are checked, because no others are read. Missing files have no fault.
 
     text
-        What the module must say.
+        The text that the module must have.
     """
     if not hasattr(os, "getuid"):
         return ""
@@ -50,7 +50,7 @@ def module_fault(folder: Path, name: str, text: str) -> str:
 
 
 def _can_be_entered(folder: Path) -> bool:
-    """Whether other users may enter a folder; if not, it does not matter what the modes inside allow."""
+    """Whether other users can enter a folder; if not, the modes of files inside do not matter."""
     return bool(folder.lstat().st_mode & _OTHERS_ENTER)
 
 
@@ -62,12 +62,12 @@ def _fault_if_there(path: Path, kind: int, exposed: bool) -> str:
 
 
 def _fault(path: Path, status: os.stat_result, kind: int, exposed: bool) -> str:
-    """Say what is wrong with one file or folder.
+    """Return what is wrong with one file or folder.
 
     kind
         What it must be, as `stat.S_IFMT` gives it.
     exposed
-        Whether others can reach it, so that its mode matters.
+        Whether other users can reach it, so that its mode matters.
     """
     if stat.S_ISLNK(status.st_mode):
         return f"{path} is a symbolic link"
@@ -81,10 +81,10 @@ def _fault(path: Path, status: os.stat_result, kind: int, exposed: bool) -> str:
 
 
 def _parent_faults(folder: Path) -> Iterator[str]:
-    """Yield which folders above let others rename ``folder`` and put their own in its place.
+    """Yield the parent folders that let others rename ``folder`` and replace it.
 
-    A sticky folder, as the temporary one, does not. One that this user's own group may write is accepted: on
-    many systems that group has one member, and every folder of the user is like that.
+    A sticky folder, such as the temporary one, does not. One that this user's own group may write is
+    accepted: on many systems that group has one member, and every folder of the user has this mode.
     """
     for parent in sorted({*folder.parents, *folder.resolve().parents}):
         status = parent.stat()

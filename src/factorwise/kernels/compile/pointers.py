@@ -1,4 +1,4 @@
-"""Arrays and functions by their addresses: what lets one compiled loop call parts it does not know.
+"""Arrays and functions by their addresses, so that one compiled loop can call any parts.
 
 A part of a walk is a native function ``double entry(int64 context)``. The context is the address of a table
 of int64 words, three for each array that the function may see: its address and its two lengths. `view_1` and
@@ -98,7 +98,7 @@ def _view(element: Any, dimensions: int) -> Callable[..., Any]:
 def fill_words(table: NDArray[np.int64], position: int, array: NDArray[Any]) -> None:
     """Write the words of ``array`` as number ``position`` of a table; the caller keeps the array alive."""
     if not array.flags.c_contiguous or array.ndim not in (1, 2):
-        raise ValueError(f"an array of shape {array.shape} that is not contiguous cannot be handed to a part")
+        raise ValueError(f"an array of shape {array.shape} that is not contiguous cannot be passed to a part")
     at = WORDS * position
     table[at] = array.ctypes.data
     table[at + 1 : at + 1 + array.ndim] = array.shape

@@ -1,7 +1,7 @@
 """Small building blocks for pair functions, the same in plain Python and inside a compiled scan.
 
-Each is an ordinary function; beside it stands what the compiler puts in its place, unrolled over the width
-of the row so that a scan over a cluster's members vectorises.
+Each is an ordinary function with a second form for the compiler, unrolled over the width of the row so that a
+scan over a cluster's members vectorises.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from factorwise.kernels.numeric.int_lanes import (
     sixteen_ints_of,
 )
 
-NOWHERE = np.int32(-(2**31))  # the one 32-bit number that no field may hold
+NOWHERE = np.int32(-(2**31))  # the only 32-bit number that fields must not contain
 
 _INLINE: Any = {"forceinline": True, "fastmath": set(FAST_SUMS)}
 
 
 def overlap(first: Sequence[int], second: Sequence[int]) -> int:
-    """Count the different values that occur in both rows; zero and below stand for nothing."""
+    """Count the different values that occur in both rows; zero and below mean no value."""
     return len({value for value in first if value > 0} & set(second))
 
 
@@ -36,8 +36,8 @@ def overlap(first: Sequence[int], second: Sequence[int]) -> int:
 def _compiled_overlap(first: Any, second: Any) -> Callable[..., Any] | None:
     if not (isinstance(first, types.UniTuple) and isinstance(second, types.UniTuple)):
         return None
-    # What stands for nothing, or stands there twice, becomes a number that no field holds: worked out once
-    # for a whole scan, since the first row is the same throughout.
+    # Missing and repeated values become a number that no field contains; this happens once per scan, because
+    # the first row stays the same.
     lines, terms = "", []
     for i in range(first.count):
         fresh = "".join(f" & (first[{i}] != first[{j}])" for j in range(i))
@@ -49,7 +49,7 @@ def _compiled_overlap(first: Any, second: Any) -> Callable[..., Any] | None:
     elif second.dtype is SIXTEEN_INTS:
         nowhere, convert, add = np.int32(ABSENT), "sixteen_ints_of({})", "{} + {}"
     total = convert.format(terms[0])
-    for term in terms[1:]:  # int32 again after each sum, or half of the lanes are lost
+    for term in terms[1:]:  # int32 again after each sum, because half of the lanes would be lost otherwise
         total = add.format(total, convert.format(term))
     scope: dict[str, Any] = {
         "np": np,
@@ -62,7 +62,7 @@ def _compiled_overlap(first: Any, second: Any) -> Callable[..., Any] | None:
 
 
 def widened_sum(total: Any, value: Any) -> Any:
-    """Add a statistic to its running sum: truth values and small integers in 32 bits, others as they are."""
+    """Add a statistic to its running sum: truth values and small integers in 32 bits, others unchanged."""
     return total + value
 
 
@@ -76,7 +76,7 @@ def _compiled_widened_sum(total: Any, value: Any) -> Callable[..., Any]:
 
 
 def empty_sum(value: Any) -> Any:
-    """Return the zero to which statistics like ``value`` are added."""
+    """Return the zero for sums of statistics like ``value``."""
     return 0
 
 

@@ -1,17 +1,17 @@
 """Programs: parts of a walk as plain functions and the arrays that they keep.
 
 A part of a walk (a proposer, a template, a preference, an update rule, an acceptance, a world) has a program:
-some plain Python functions, one for each role that the part plays, and named arrays. A function names what it
-wants to see as its arguments, in any order:
+some plain Python functions, one for each role that the part plays, and named arrays. The arguments of a
+function, in any order, say what it reads:
 
 ``world``
     The arrays of the world, by name.
 ``mine``
     The program's own arrays, by name.
 ``move``, ``changes``
-    The move at hand, and the list of changes of one that has several (`factorwise.kernels.walks.layouts`).
+    The current move, and the list of changes if it has several (`factorwise.kernels.walks.layouts`).
 ``choice``, ``gradient``
-    Targets of a Gibbs step; the list of statistics that change.
+    The targets of a Gibbs step; the list of changed statistics.
 ``random``
     For `uniform` and `below` of `factorwise.kernels.walks.library`.
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Role(NamedTuple):
-    """What a function of a program may see, and whether it returns a number."""
+    """What a function of a program may read, and whether it returns a number."""
 
     arguments: tuple[str, ...]
     returns: bool
@@ -67,27 +67,28 @@ ROLES = {
 }
 
 
-#: Roles of functions that are called at a change, of one of the worlds side by side.
+#: Roles of functions that are called for a change of one of the worlds of a joint world.
 OF_CHANGES = ("apply", "gain", "gains", "gradient", "applied", "pairs", "visit", "sides", "fetch")
-#: All worlds side by side, as a part.
+#: All worlds of a joint world, as a part.
 WHOLE = "*"
 Part = str | tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Written:
-    """A function of a program as text that the library has written, with what it looks like in plain Python.
+    """A function of a program as text that the library has generated, with its plain Python form.
 
     name, text
         The name of the function in ``text``, which defines it and all it needs.
     arguments
-        Of the function.
+        The arguments of the function.
     plain
-        The same by definition, for interpreted walks.
+        The plain form, by definition, for interpreted walks.
     fallback
-        What to compile where the text cannot be compiled.
+        What to compile if the text cannot be compiled.
     makes_arrays
-        Whether the function may make arrays, as methods of arrays do inside: references are then counted.
+        Whether the function may create arrays, as methods of arrays do internally: references are then
+        counted.
     """
 
     name: str
@@ -104,10 +105,10 @@ class Written:
 
 @dataclass(frozen=True)
 class Pointers:
-    """In place of an array: other programs, whose functions this one calls.
+    """Replaces an array by other programs, whose functions this one calls.
 
-    A row for each program: the entries of ``roles``, 0 where it has none, for changes of each of so many
-    ``worlds`` side by side in turn, from the ``first`` on, then its context.
+    Each program has a row: the entries of ``roles``, 0 for missing ones, for changes of each of ``worlds``
+    worlds from the ``first`` on, then its context.
     """
 
     programs: Sequence[Program]
@@ -123,7 +124,7 @@ class Pointers:
 
 @dataclass(frozen=True)
 class Later:
-    """In place of an array: a function that makes it, once a function of the program wants to read it."""
+    """Replaces an array by a function that creates it, once a function of the program reads it."""
 
     make: Callable[[], NDArray[Any]] = field(compare=False)
     dtype: np.dtype[Any]
@@ -141,17 +142,17 @@ class Program:
     functions
         Plain Python functions; which arguments each role may name is in `ROLES`.
     arrays
-        What the functions find in ``mine``: arrays of one or two dimensions, `Later` or `Pointers`.
+        The content of ``mine``: arrays of one or two dimensions, `Later` or `Pointers`.
     worlds
-        Functions for changes of further worlds that lie side by side with the first, each a mapping by role.
+        Functions for changes of further worlds of a joint world, each a mapping by role.
     for_gains
-        Roles that only serve ``gain`` and ``gains``: walks that take gradients do without them.
+        Roles that only serve ``gain`` and ``gains``, which walks that compute gradients do not need.
     entries
         How many entries the gradient of one change may add to the list, beyond the head; see `Gradient`.
     part
-        Of worlds side by side, what the functions see as ``world``: the name of one, or pairs of a name of
-        their own and that of a world; `WHOLE` for all of them. By default, what the program that points to
-        this one sees.
+        In a joint world, what the functions get as ``world``: the name of one world, or pairs of a field name
+        and the name of a world; `WHOLE` for all worlds. By default the same as for the program that points to
+        this one.
     """
 
     functions: Mapping[str, Any]
@@ -186,7 +187,7 @@ class Program:
                 check_arguments(role, function)
 
     def for_learning(self) -> Program:
-        """Return what of the program serves gradients, where it has them."""
+        """Return the program with only what gradients need, if it has gradients."""
 
         def kept(functions: Mapping[str, Any]) -> dict[str, Any]:
             dropped = {"gain", "gains", *self.for_gains} if "gradient" in functions else set()
@@ -208,10 +209,10 @@ class Program:
         return Program(arrays=self.arrays, worlds=worlds, **(same | settings), **functions)
 
     def within(self, part: Part, first: int) -> Program:
-        """Return the program of one of several worlds side by side, with changes numbered from ``first``.
+        """Return the program for one world of a joint world, with changes numbered from ``first``.
 
         part
-            What the functions see as ``world``.
+            What the functions get as ``world``.
         """
         changing = [
             {r: f for r, f in some.items() if r in OF_CHANGES} for some in (self.functions, *self.worlds)
@@ -222,18 +223,18 @@ class Program:
 
     @property
     def roles(self) -> set[str]:
-        """Roles that the program plays for changes of any world."""
+        """The roles that the program plays for changes of any world."""
         return {role for functions in (self.functions, *self.worlds) for role in functions}
 
     def of(self, world: int) -> Mapping[str, Any]:
-        """Return the functions for changes of one of the worlds side by side."""
+        """Return the functions for changes of one of the worlds of a joint world."""
         if world == 0:
             return self.functions
         return self.worlds[world - 1] if world <= len(self.worlds) else {}
 
 
 def laid_out(name: str, value: Any) -> Any:
-    """Return a contiguous array of one or two dimensions; what is not an array as it is."""
+    """Return a contiguous array of one or two dimensions; anything but an array is returned unchanged."""
     if isinstance(value, Pointers | Later):
         return value
     array = np.ascontiguousarray(value)
@@ -247,18 +248,20 @@ def laid_out(name: str, value: Any) -> Any:
 
 
 def check_arguments(role: str, function: Any) -> tuple[str, ...]:
-    """Return the arguments of a function; refuse what its role does not offer."""
+    """Return the arguments of a function; refuse those that its role does not offer."""
     if role not in ROLES:
         raise ProgramError(f"no function of a program is called {role!r}: choose from {list(ROLES)}.")
     written = isinstance(function, Written)
     try:
         names = function.arguments if written else tuple(inspect.signature(function).parameters)
     except (TypeError, ValueError):
-        raise ProgramError(f"the {role} of a program is a plain function, not {function!r}.") from None
+        raise ProgramError(
+            f"the {role} of a program must be a plain function, but {function!r} was given."
+        ) from None
     unknown = [name for name in names if name not in ROLES[role].arguments]
     if unknown:
         raise ProgramError(
-            f"{function.__name__}, the {role} of a program, asks for {unknown[0]!r}, but {role} is offered"
-            f" {', '.join(ROLES[role].arguments)}: name only these as its arguments."
+            f"{function.__name__}, the {role} of a program, has the argument {unknown[0]!r}, but {role}"
+            f" offers {', '.join(ROLES[role].arguments)}: use only these as its arguments."
         )
     return names

@@ -1,4 +1,4 @@
-"""The stream of `factorwise.rng` inside compiled loops: same state array, same numbers."""
+"""The random stream of `factorwise.rng` in compiled code: the same state array and the same numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels on several threads, with results that do not depend on how many."""
+"""Run kernels on several threads, with results that do not depend on their number."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 
 from factorwise.errors import require
 
-PARTS_PER_THREAD = 4  # more parts than threads, so that one slow part does not hold up the rest
+PARTS_PER_THREAD = 4  # more parts than threads, so that one slow part does not delay the rest
 
 
 def thread_count(given: int | None) -> int:
-    """Return how many threads to use: as given, or one for each processor this process may run on."""
+    """Return the number of threads: as given, or one for each processor that this process may use."""
     if given is None or given == -1:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     require(given >= 1, "n_jobs", given, "at least 1, or None or -1 for all processors")
@@ -24,10 +24,10 @@ def thread_count(given: int | None) -> int:
 
 
 class Team:
-    """A few threads that share out ranges of work whose results do not touch each other.
+    """Threads that share ranges of independent work.
 
     stopping
-        Whether an interrupt, or the error of one part, waits for the others: long work looks and ends.
+        Set on an interrupt or an error of one part, so that long work in other threads can end early.
     """
 
     def __init__(self, threads: int) -> None:
@@ -51,11 +51,11 @@ class Team:
                 part.cancel()
             raise
         finally:
-            wait(parts)  # an interrupt reaches this thread alone: the others must not be left at work
+            wait(parts)  # an interrupt reaches only this thread, and the others must not be left running
             self.stopping = False
 
     def close(self) -> None:
-        """Let the threads go."""
+        """End the threads."""
         if self._pool is not None:
             self._pool.shutdown()
 

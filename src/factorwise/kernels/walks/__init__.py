@@ -1,1 +1,1 @@
-"""The loops that walk over worlds of any kind, what they hand to their parts, and what parts may call."""
+"""The loops that walk over worlds of any kind, their data structures, and functions that parts may call."""

@@ -1,4 +1,4 @@
-"""Acceptances and choices that ship with the library; they read the temperature, as Gibbs proposals do."""
+"""The acceptances and choices of the library; like Gibbs proposals, they read the temperature."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def accept_metropolis(random: Any, move: Any) -> bool:
 def accept_unbalanced(random: Any, move: Any) -> bool:
     """Accept as Metropolis does, but without the proposer's ratio.
 
-    A valid chain for symmetric proposers alone.
+    The chain is valid for symmetric proposers only.
     """
     return uniform(random) < exponential(tempered(move.gain, move.temperature))
 
@@ -43,27 +43,24 @@ def accept_barker(random: Any, move: Any) -> bool:
 
 
 def accept_greedy(move: Any) -> bool:
-    """Accept whatever scores higher."""
+    """Accept moves with a higher score."""
     return move.gain > 0.0
 
 
 def accept_always() -> bool:
-    """Accept everything."""
+    """Accept every move."""
     return True
 
 
 def accept_better(move: Any) -> bool:
-    """Accept what the preference finds better.
-
-    And of worlds that are equally good the one that scores higher.
-    """
+    """Accept what the preference finds better and, of equally good worlds, the one that scores higher."""
     return move.better > 0.0 or (move.better == 0.0 and move.gain > 0.0)
 
 
 def choose_by_score(random: Any, move: Any, choice: Any) -> Any:
     """Choose a target with probability proportional to exp(score / temperature): a Gibbs step.
 
-    Where everything is forbidden, stay.
+    If everything is forbidden, the item stays.
     """
     chance = uniform(random)
     total = take_shares(choice.share, choice.out, move.choices, tempered(1.0, move.temperature), -1)

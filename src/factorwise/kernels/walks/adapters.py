@@ -1,7 +1,4 @@
-"""One function of a template by another: a template need not write all of them.
-
-``mine`` has ``inner`` int64[1, 2]: the template's function and its context.
-"""
+"""Derive one function of a template from another, so that templates need not define all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from factorwise.kernels.compile.pointers import call
 
 
 def gain_by_choices(mine: Any, move: Any, choice: Any) -> float:
-    """The gain of a change, from what the item adds at the two targets."""
+    """Return the gain of a change, from what the item adds at the two targets."""
     choice.targets[0], choice.targets[1], move.choices = move.source, move.target, 2
     choice.out[0], choice.out[1] = 0.0, 0.0
     choice.place[move.source], choice.place[move.target] = 1, 2
@@ -22,7 +19,7 @@ def gain_by_choices(mine: Any, move: Any, choice: Any) -> float:
 
 
 def choices_by_gain(mine: Any, move: Any, choice: Any) -> None:
-    """What an item adds at each target, compared with where it is, from the gains of going there."""
+    """Compute what an item adds at each target, relative to its own, from the gains of moving there."""
     for k in range(move.choices):
         if choice.targets[k] != move.source:
             move.target, move.broken = choice.targets[k], 0

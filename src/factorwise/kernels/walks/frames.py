@@ -1,4 +1,4 @@
-"""Making the arrays of a walk, and walking."""
+"""Create the arrays of a walk, and run it."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def make_frame(
     """Make the arrays that the parts of one walk share.
 
     weights, changes, choices, targets
-        How many weights a gradient may name, changes a move may have, targets a Gibbs step may offer, and
-        targets there are.
+        The number of weights, the largest number of changes of a move and of targets of a Gibbs step, and the
+        number of all targets.
     dense, entries
-        Length of the gradient's head, all weights by default, and how many entries may follow it.
+        Length of the gradient's head, by default all weights, and the largest number of entries after it.
     """
     step = np.zeros(1, STEP)
     head = weights if dense is None else dense
@@ -56,7 +56,7 @@ def _run(entry: int, context: int) -> float:
 
 
 def run(bound: Bound | Interpreted, role: str) -> float:
-    """Call one function of a program; nothing happens where it has none."""
+    """Call one function of a program, if it has one."""
     entry: Any = bound.entry(role)
     if isinstance(bound, Interpreted):
         return float(entry(0)) if entry != 0 else 0.0
@@ -64,9 +64,9 @@ def run(bound: Bound | Interpreted, role: str) -> float:
 
 
 def make_adapters(templates: Sequence[Program], *, choices: bool) -> list[Program]:
-    """Return for each template that lacks the function a walk needs, ``gain`` or ``gains``.
+    """For each template that lacks one of ``gain`` and ``gains``, derive the one that the walk needs.
 
-    One by the other.
+    It is computed from the other.
     """
     wanted, other, function = (
         ("gains", "gain", choices_by_gain) if choices else ("gain", "gains", gain_by_choices)
@@ -83,7 +83,7 @@ def make_adapters(templates: Sequence[Program], *, choices: bool) -> list[Progra
 
 
 def kinds_of(world: Any) -> NDArray[np.int32]:
-    """Return what each target of the first of worlds side by side is, where targets have kinds."""
+    """Return the kind of each target of the first world of a joint world, if targets have kinds."""
     while world and isinstance(world[0], tuple):
         world = world[0]
     kinds = getattr(world, "type", None)
@@ -110,11 +110,11 @@ class Parts:
         """Bind programs to the arrays of a walk.
 
         stream
-            For interpreted walks, what they draw from; None compiles.
+            The stream of an interpreted walk; None compiles.
         learning
-            Take gains from gradients, of which they are the product with ``weights``, which may change.
+            Compute gains as the product of gradients with ``weights``, which may change.
         visits
-            How many items choose in one Gibbs step.
+            Number of items that choose in one Gibbs step.
         roles
             Programs of the proposer (``draw`` or ``support``), the acceptance (``accept`` or ``choose``), the
             preference (``judge``) and the rule (``update``, ``kept``, ``episode``), by role.
@@ -166,7 +166,7 @@ class Parts:
 
     @staticmethod
     def _needed(program: Program, world: int, learning: bool, choices: bool) -> list[tuple[int, str]]:
-        """Return the functions that the walk calls of a template: nothing else is compiled."""
+        """Return the functions of a template that the walk calls; nothing else is compiled."""
         gained = (loops.GAINS, "gains") if choices else (loops.GAIN, "gain")
         if learning and "gradient" in program.of(world):
             gained = (loops.GRADIENT, "gradient")
@@ -181,7 +181,7 @@ class Parts:
         return bound
 
     def begin(self) -> None:
-        """Let every template fill what it keeps, for the world as it is."""
+        """Let every template initialise its state for the current world."""
         for bound in self.templates:
             run(bound, "begin")
 

@@ -1,7 +1,7 @@
-"""Parts of a walk over several worlds side by side, by the parts of each.
+"""Parts of a walk over a joint world, made of the parts of its worlds.
 
-Changes of worlds side by side are numbered: those of the first world come first. A program of one world
-numbers its own from 0.
+Kinds of changes are numbered: those of the first world come first. A program of one world numbers its own
+from 0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ JUDGE, APPLIED, BEGIN, VALUE, CONTEXT = range(5)
 
 
 def apply_within(mine: Any, move: Any) -> None:
-    """Make the change at hand; ``mine`` has ``inner`` int64[changes there are, 2]: who makes each."""
+    """Make the current change; ``mine`` has ``inner`` int64[kinds of changes, 2]: the function for each."""
     call(mine.inner[move.world, 0], mine.inner[move.world, 1])
 
 
@@ -36,8 +36,8 @@ def draw_within(mine: Any, move: Any, changes: Any) -> float:
 def draw_both(mine: Any, move: Any, changes: Any) -> float:
     """Draw moves of several proposers, one after the other, and propose all their changes as one move.
 
-    ``mine`` has ``inner`` int64[proposers, 2], their draws, and ``listed`` CHANGE[.], scratch. What the later
-    ones draw must not depend on what the earlier ones change, nor the ratio of any.
+    ``mine`` has ``inner`` int64[proposers, 2], their draws, and ``listed`` CHANGE[.], scratch. Neither the
+    draws of later proposers nor any ratio may depend on the changes of earlier ones.
     """
     count, ratio, log_ratio = 0, 1.0, 0.0
     for k in range(mine.inner.shape[0]):
@@ -68,11 +68,11 @@ def offer_within(mine: Any, move: Any) -> float:
 
 
 # preferences: ``mine`` has ``inner`` int64[k, 5], those of some worlds, ``share`` float64[k], ``first``
-# int64[k], and ``owner`` int64[changes there are], which of them judges; -1 for none
+# int64[k], and ``owner`` int64[kinds of changes], the preference that judges each; -1 for none
 
 
 def judge_within(mine: Any, move: Any) -> float:
-    """How much better the world after the change is, by the preference of the world that it changes."""
+    """Return how much better the world after the change is, by the preference of the changed world."""
     k = mine.owner[move.world]
     if k < 0:
         return 0.0
@@ -83,7 +83,7 @@ def judge_within(mine: Any, move: Any) -> float:
 
 
 def applied_within(mine: Any, move: Any) -> None:
-    """Let the preference of the world that was changed know."""
+    """Notify the preference of the world that was changed."""
     k = mine.owner[move.world]
     if k >= 0 and mine.inner[k, APPLIED] != 0:
         move.world -= mine.first[k]
@@ -92,14 +92,14 @@ def applied_within(mine: Any, move: Any) -> None:
 
 
 def begin_within(mine: Any) -> None:
-    """Let all preferences start from the worlds as they are."""
+    """Let all preferences start from the current worlds."""
     for k in range(mine.inner.shape[0]):
         if mine.inner[k, BEGIN] != 0:
             call(mine.inner[k, BEGIN], mine.inner[k, CONTEXT])
 
 
 def value_within(mine: Any) -> float:
-    """Mean of how good the worlds are; nan where one does not say."""
+    """Return the mean quality of the worlds; NaN if one is unknown."""
     total, shares = 0.0, 0.0
     for k in range(mine.inner.shape[0]):
         if mine.inner[k, VALUE] == 0:

@@ -1,6 +1,6 @@
-"""What the loops of a walk and its parts hand to each other.
+"""The data structures that the loops of a walk and its parts exchange.
 
-A move is one change of a world, or several that are made one after the other. A change takes one item of one
+A move is one change of a world, or several that are made one after the other. A change moves one item of one
 world from a source to a target: an item from cluster to cluster, a variable from label to label. The reverse
 of a change swaps source and target; a move is undone by the reverse of its changes, last one first.
 """
@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-#: What a proposer's ``draw`` returns where it proposes nothing, and ``support`` where there is nothing to
-#: choose.
+#: What a proposer's ``draw`` returns if it proposes nothing, and ``support`` if there is nothing to choose.
 STAY = math.nan
 
 #: The move at hand, as its parts see it.
@@ -76,7 +75,7 @@ STEP = np.dtype(
     ]
 )
 
-#: One of several changes. In the journal, ``kind`` is what the source was, where targets have kinds.
+#: One of several changes. In the journal, ``kind`` is the previous kind of the source, if targets have kinds.
 CHANGE = np.dtype([(name, np.int32) for name in ("world", "item", "source", "target", "kind")])
 
 
@@ -86,14 +85,14 @@ class Choice(NamedTuple):
     targets : int32[most]
         The first ``move.choices`` are the targets; the item's own is among them.
     out : float64[most]
-        What the item would add to the score at each target, itself left out where it is now.
+        What the item would add to the score at each target; for its own target, without the item itself.
     place : int32[targets there are]
-        Place of each target in ``targets``, plus 1; 0 for all others. The loop wipes it after the step.
+        Position of each target in ``targets``, plus 1; 0 for all others. The loop clears it after the step.
     linked : int32[most]
-        Where targets were offered along links: the place, plus 1, of the cluster that each of the item's
-        links leads into; 0 where that is not offered. Templates of the same links need not look it up again.
+        If targets were offered along links: the position, plus 1, of the cluster into which each of the
+        item's links leads; 0 if that is not offered. Templates of the same links need not look it up again.
     share : float64[most]
-        Scratch of whoever chooses.
+        Scratch for the function that chooses.
     """
 
     targets: NDArray[np.int32]
@@ -107,10 +106,10 @@ class Gradient(NamedTuple):
     """Statistics after the move minus those before it, as a list of (weight, value).
 
     index : int32[most], value : float64[most]
-        The first ``move.dense`` places belong to weights that are always there, and are added to in place;
-        what follows, up to ``move.entries``, may name a weight several times until it is merged.
+        The first ``move.dense`` entries belong to fixed weights and are added to in place; the following
+        ones, up to ``move.entries``, may name a weight several times until they are merged.
     mark : int32[weights]
-        Scratch of merging, zero between calls.
+        Scratch for merging, zero between calls.
     """
 
     index: NDArray[np.int32]
@@ -119,7 +118,7 @@ class Gradient(NamedTuple):
 
 
 class Record:
-    """One record of an array by attributes, as compiled code sees it: for interpreted parts."""
+    """One record of an array with its fields as attributes, as in compiled code, for interpreted parts."""
 
     __slots__ = ("_array", "_at")
 
@@ -131,14 +130,16 @@ class Record:
         try:
             return self._array[name][self._at].item()
         except ValueError as fault:
-            raise AttributeError(f"a move has no field {name!r}: it has {self._array.dtype.names}") from fault
+            raise AttributeError(
+                f"a move has no field {name!r}: its fields are {self._array.dtype.names}"
+            ) from fault
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._array[name][self._at] = value
 
 
 class WalkRecords:
-    """An array of records, each by attributes: for interpreted parts."""
+    """An array of records with their fields as attributes, for interpreted parts."""
 
     __slots__ = ("_array",)
 

@@ -1,7 +1,7 @@
 """Functions that parts of a walk may call, the same interpreted and compiled.
 
-Interpreted, ``random`` is a `factorwise.rng.Stream` (or anything with ``uniform`` and ``below``); compiled,
-it is the state of one.
+In interpreted walks, ``random`` is a `factorwise.rng.Stream` (or anything with ``uniform`` and ``below``); in
+compiled ones it is the state of a stream.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from factorwise.kernels.walks.layouts import Gradient
 
 Scores = TypeVar("Scores", float, NDArray[np.float64])
 INLINED: Any = {"forceinline": True, "_nrt": False}
-LARGEST_EXPONENT = 700.0  # of what still is a finite number
-FEW = 3  # numbers that are exponentiated one by one: eight at a time would take longer
+LARGEST_EXPONENT = 700.0  # largest exponent with a finite result
+FEW = 3  # this many numbers are exponentiated one by one: eight at a time would take longer
 
 
 @two_forms
 def uniform(random: Any) -> float:
     """Draw a number from [0, 1)."""
-    return random.uniform()  # a number, or something that is compared like one
+    return random.uniform()  # a number, or an object that can be compared like one
 
 
 @overload(uniform, jit_options=INLINED)
@@ -70,12 +70,12 @@ def tempered(score: Scores, temperature: float) -> Scores:
 
 @shared
 def exponential(x: float) -> float:
-    """Exp of ``x``, finite for every finite ``x``, in plain Python as well."""
+    """Return exp of ``x``, finite for every finite ``x``, in plain Python, too."""
     return math.exp(min(x, LARGEST_EXPONENT))
 
 
 def room_for(count: int) -> int:
-    """Return how long an array of shares or scores of ``count`` choices is: eight are taken at a time."""
+    """Return the length of an array for ``count`` choices, which are processed eight at a time."""
     return -(-count // GROUP) * GROUP
 
 
@@ -83,8 +83,8 @@ def room_for(count: int) -> int:
 def take_shares(share: Any, scores: Any, count: int, scale: float, without: int) -> float:
     """Set shares to exp(scale * scores), relative to the largest, and to 0 at ``without``; return their sum.
 
-    Where all others are forbidden, the sum is 0 and the shares are left as they are. Both arrays have
-    `room_for` their choices.
+    If all others are forbidden, the sum is 0 and the shares are unchanged. Both arrays have the length that
+    `room_for` returns.
     """
     kept = [k for k in range(count) if k != without]
     best = max((float(scores[k]) for k in kept), default=-math.inf)
@@ -137,7 +137,7 @@ def pick_share(share: Any, count: int, threshold: Any) -> Any:
     """Return the position at which the running sum of the shares passes ``threshold``."""
     chosen = np.int64(0)
     for k in range(count):
-        if share[k] > 0.0:  # rounding may leave a rest for the last, which must be possible
+        if share[k] > 0.0:  # rounding may leave a rest for the last choice, which must be possible
             chosen = np.int64(k)
             threshold -= share[k]
             if threshold < 0.0:
@@ -147,7 +147,7 @@ def pick_share(share: Any, count: int, threshold: Any) -> Any:
 
 @shared
 def sigmoid(x: float) -> float:
-    """1 / (1 + exp(-x)), for any ``x``."""
+    """Return 1 / (1 + exp(-x)), for any ``x``."""
     if x < -LARGEST_EXPONENT:
         return 0.0
     return 1.0 / (1.0 + math.exp(-x))
@@ -163,13 +163,13 @@ def add_change(move: Any, changes: Any, item: int, source: int, target: int) -> 
 
 @shared
 def copy_change(change: Any, to: Any) -> None:
-    """Copy one change, or the change at hand of a move, to another place."""
+    """Copy one change, or the current change of a move, to another record."""
     to.world, to.item, to.source, to.target = change.world, change.item, change.source, change.target
 
 
 @shared
 def end_changes(move: Any, changes: Any) -> None:
-    """Let a single change of the list be the change at hand, as the loops want it."""
+    """Make a single change of the list the current change, as the loops expect."""
     if move.changes == 1:
         move.item, move.source, move.target = changes[0].item, changes[0].source, changes[0].target
 
@@ -188,7 +188,7 @@ def put(gradient: Gradient, move: Any, weight: int, value: float) -> None:
 
 @shared
 def merge(gradient: Gradient, move: Any) -> None:
-    """Name every weight of the list once, by adding up its values: needed before squares are taken."""
+    """Merge entries of the same weight, which is needed before squares are computed."""
     if move.entries == move.dense:
         return
     last = move.dense
@@ -211,7 +211,7 @@ def merge(gradient: Gradient, move: Any) -> None:
 
 @shared
 def squares(gradient: Gradient, move: Any) -> float:
-    """Sum of the squares of a merged gradient."""
+    """Return the sum of the squares of a merged gradient."""
     total = 0.0
     for k in range(move.entries):
         total += gradient.value[k] * gradient.value[k]
@@ -220,7 +220,7 @@ def squares(gradient: Gradient, move: Any) -> float:
 
 @shared
 def listed(weights: Any, gradient: Gradient, move: Any) -> float:
-    """Product of the weights with the gradient: the gain of the move."""
+    """Return the product of the weights with the gradient, which is the gain of the move."""
     total = 0.0
     for k in range(move.entries):
         total += weights[gradient.index[k]] * gradient.value[k]

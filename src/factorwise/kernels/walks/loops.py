@@ -2,9 +2,9 @@
 
     draw  ->  gain  ->  [ judge -> learn ]  ->  accept  ->  apply  ->  [ record ]
 
-Neither knows a part, a model or a kind of world. Parts come as (entry, context) pairs in an array of int64
-(see `factorwise.kernels.compile.pointers`), 0 where there is none; interpreted, as lists of functions and
-what they are called with.
+Neither depends on a particular part, model or kind of world. Parts are (entry, context) pairs in an array of
+int64 (see `factorwise.kernels.compile.pointers`), 0 for missing ones; in interpreted walks they are lists of
+functions and their arguments.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import Choice, Gradient
 from factorwise.kernels.walks.library import listed
 
-#: Columns of a plan: the entry of each role; its context stands in the next column.
+#: Columns of a plan: the entry of each role; its context is in the next column.
 DRAW, SUPPORT, CHOOSE, ACCEPT, JUDGE, UPDATE, KEPT, EPISODE = range(0, 16, 2)
 PLAN = 16
-#: Columns of a template, for each of the worlds side by side in turn; its context stands in the last column.
+#: Columns of a template, for each world of a joint world in turn; its context is in the last column.
 GAIN, GAINS, GRADIENT, APPLIED = range(4)
 COLUMNS = 4
 #: Columns of the tally.
@@ -32,35 +32,35 @@ STEPS, ACCEPTED, STAYED, JOURNAL = range(4)
 UPDATES, MISRANKED = range(1, 3)
 CLOCK = 3
 
-TIE = 1e-12  # gains of several changes that cancel to within this share of their size make a tie
+TIE = 1e-12  # gains of several changes that cancel to within this share of their size are a tie
 
 
 class WalkFrame(NamedTuple):
     """A walk as its loop sees it.
 
     plan : int64[PLAN]
-        Entry and context of the proposer, the acceptance, and where there are any the preference and the
-        rule. Preferences that keep something stand among the templates as well, to be told of changes.
+        Entry and context of the proposer, the acceptance and, if there are any, the preference and the rule.
+        Preferences with a state are also listed among the templates, which are notified of changes.
     apply : int64[1, worlds + 1]
-        Entries of what changes each world, and its context.
+        Entries of the functions that change each world, and their context.
     templates : int64[templates, COLUMNS * worlds + 1]
         Entries of each template for changes of each world, and its context.
     step, changes, choice, gradient
-        The move at hand, see `factorwise.kernels.walks.layouts`.
+        The current move, see `factorwise.kernels.walks.layouts`.
     weights : float64[weights]
-        Empty where gains are taken without a gradient.
+        Empty if gains are computed without a gradient.
     score : float64[1]
-        Of the world: what was there before, and the gains since.
+        Score of the world: its initial score plus all gains.
     tally : int64[4]
         Steps made, steps that changed the world, steps that proposed nothing, changes in the journal.
     clock : int64[CLOCK]
-        Of all walks that learn with the same rule: steps, changes of the weights, and moves of which the
+        Counts over all walks that learn with the same rule: steps, changes of the weights, and moves whose
         better world did not score higher.
     journal : CHANGE[.]
-        Accepted changes, to be taken back at the end of an episode; empty where nothing is.
+        Accepted changes, to be undone at the end of an episode; empty without episodes.
     kinds : int32[targets]
-        What each target is, such as the type of a cluster; empty where targets have no kinds. Those of
-        targets that are not in use may be written over by proposers.
+        The kind of each target, such as the type of a cluster; empty if targets have no kinds. Proposers may
+        overwrite those of unused targets.
     """
 
     plan: NDArray[np.int64]
@@ -79,7 +79,7 @@ class WalkFrame(NamedTuple):
 
 
 class Weighing(NamedTuple):
-    """What it takes to weigh a move, for proposers that do so themselves: fields as of a `WalkFrame`."""
+    """The fields of a `WalkFrame` that proposers need to weigh a move themselves."""
 
     plan: NDArray[np.int64]
     apply: NDArray[np.int64]
@@ -91,7 +91,7 @@ class Weighing(NamedTuple):
 
 @shared
 def take_gain(walk: Any, move: Any, learning: bool) -> float:
-    """Gain of the change at hand from every template that its world concerns.
+    """Return the gain of the current change, from every template that reads the changed world.
 
     While learning, templates with weights add to the gradient instead, and the gain is that of the others.
     """
@@ -108,7 +108,7 @@ def take_gain(walk: Any, move: Any, learning: bool) -> float:
 
 @shared
 def make_change(walk: Any, move: Any) -> None:
-    """Make the change at hand, and let every template that its world concerns know."""
+    """Make the current change, and notify every template that reads the changed world."""
     call(walk.apply[0, move.world], walk.apply[0, walk.apply.shape[1] - 1])
     at, last = COLUMNS * move.world, walk.templates.shape[1] - 1
     for k in range(walk.templates.shape[0]):
@@ -119,7 +119,7 @@ def make_change(walk: Any, move: Any) -> None:
 
 @shared
 def take_change(move: Any, changes: Any, at: int, back: bool) -> None:
-    """Let one of a list of changes, or its reverse, be the change at hand."""
+    """Make one of a list of changes, or its reverse, the current change."""
     change = changes[at]
     move.world, move.item = change.world, change.item
     if back:
@@ -130,7 +130,7 @@ def take_change(move: Any, changes: Any, at: int, back: bool) -> None:
 
 @shared
 def make_changes(walk: Any, move: Any, made: int) -> None:
-    """Make all changes of the move but the first ``made``, which are made already."""
+    """Make all changes of the move except the first ``made``, which are already made."""
     if move.changes == 1:
         make_change(walk, move)
         return
@@ -159,8 +159,8 @@ def begin_gradient(walk: Any, move: Any) -> None:
 def weigh_move(walk: Any, move: Any, learning: bool) -> int:
     """Set the gain of the move, and by how much it is better; return how many changes had to be made.
 
-    Where there are several, each is made before the next is weighed: all but the last. If what they make
-    better and what they make worse cancel out but for rounding, neither world is better.
+    If there are several, each except the last is made before the next is weighed. If improvements and
+    deteriorations cancel up to rounding, neither world is better.
     """
     plan, several, made = walk.plan, move.changes > 1, 0
     gain, better, parts = 0.0, 0.0, 0.0
@@ -190,9 +190,9 @@ def weigh_move(walk: Any, move: Any, learning: bool) -> int:
 
 @shared
 def begin_move(move: Any) -> None:
-    """Forget the move before: one change of the first world, as likely as its way back.
+    """Reset the move: one change of the first world, with equal probabilities of both directions.
 
-    Until a proposer says more.
+    The proposer may set other values.
     """
     move.changes, move.world, move.known, move.graph = 1, 0, 0, 0
     move.ratio, move.log_ratio, move.better = 1.0, 0.0, 0.0
@@ -203,11 +203,11 @@ def walk_moves(walk: WalkFrame, steps: int, learning: bool, episode: int) -> Non
     """Make ``steps`` steps: propose, weigh, [judge, learn,] decide, change.
 
     learning
-        Take gradients, of which the gain is the product with ``weights``, and let the rule see those of moves
-        that make the world better or worse.
+        Compute gradients, whose product with ``weights`` is the gain, and pass those of moves that make the
+        world better or worse to the rule.
     episode
-        After so many steps the rule learns from all of them, and the changes in the journal are taken back; 0
-        for one walk that goes on.
+        After this many steps the rule learns from all of them, and the changes in the journal are undone; 0
+        for one continuous walk.
 
     Implements: wick2009samplerank, Alg. 1; rohanimanesh2009inference, Alg. 1.
     """

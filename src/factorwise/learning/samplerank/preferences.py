@@ -111,7 +111,7 @@ class ProgramPreference:
         Returns the quality of the world, for reports.
     """
 
-    # : The kinds of worlds that it supports; empty for any.
+    #: The kinds of worlds that it supports; empty for any.
     worlds: ClassVar[tuple[type[Any], ...]] = ()
 
     def program(self, parts: Surroundings) -> Program:

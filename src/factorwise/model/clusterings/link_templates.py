@@ -31,7 +31,7 @@ from factorwise.world.diff import NEW, PartitionDiff, Retype
 from factorwise.world.links import LinkGraph
 from factorwise.world.partition import Partition
 
-# : Names of the first weights of every link template.
+#: Names of the first weights of every link template.
 FIXED_NAMES = ("two members not linked", "a cluster", "two members linked")
 
 

@@ -52,9 +52,9 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
     function: Callable[..., Any]
     layout = PartitionProgram
     pairwise: bool = False
-    # : What sampling evaluators may treat as a factor: "pairs", each pair of items, of which some are :
-    # examined; "whole", the template as one factor that is always examined; "", only what `contributions`
-    # lists.
+    #: What sampling evaluators may treat as a factor: "pairs", each pair of items, of which some are
+    #: examined; "whole", the template as one factor that is always examined; "", only what `contributions`
+    #: lists.
     examined = ""
 
     def __init__(self, name: str, statistics: Sequence[str]) -> None:
@@ -98,10 +98,7 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
         return numbers
 
     def _compiled_statistics(self, world: Partition) -> Float64s | None:
-        """Return the sum over all clusters from compiled code, or None.
-
-        It is None for small worlds and for functions that cannot be compiled.
-        """
+        """Return `_totals`, or None for small worlds and for functions that cannot be compiled."""
         sizes = world.arrays.size[world.cluster_ids()].astype(np.int64)
         if (sizes * (sizes - 1)).sum() < 2 * MANY_PAIRS:
             return None
@@ -111,10 +108,7 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
             return None
 
     def _totals(self, world: Partition) -> Float64s:
-        """Return the sum over all clusters from compiled code.
-
-        A repulsion counts its pairs within clusters with a minus sign.
-        """
+        """Return the sum over all clusters from compiled code; repulsions count with a minus sign."""
         programs = model_programs(Model([self]), world)
         frame = world.frame(np.zeros(2, np.uint64), weights=self.size)._replace(world=programs.arrays)
         for program in programs.templates:
@@ -131,11 +125,7 @@ def parts_of(world: Partition, diff: Transfer) -> tuple[Items, Items, Items]:
 
 
 def touched_pairs(world: Partition, diff: PartitionDiff) -> tuple[list[tuple[int, int]], Int8s]:
-    """Return the pairs that ``diff`` joins, then those it separates, and 0 or 1 for each, accordingly.
-
-    Pairs run over the moving items and, for each, first over the members of the target and then over the
-    items that stay.
-    """
+    """Return the pairs that ``diff`` joins, item by item, then those it separates; and 0 or 1 for each."""
     if isinstance(diff, Retype):
         return [], np.zeros(0, np.int8)
     moving, target, staying = (part.tolist() for part in parts_of(world, diff))
@@ -370,10 +360,7 @@ class EdgeTemplate(PartitionTemplate):
         return copy_with(self, n_items=len(items), edges=edges, features=self.features[pairs], graph=graph)
 
     def program(self, world: Partition, offset: int, weights: Float64s) -> Program:
-        """Return the program that scores by the item's own edges.
-
-        It is that of links, without weights for unlinked pairs.
-        """
+        """Return the program of links, without weights for unlinked pairs."""
         check_items(self.name, self.n_items, world.n_items)
         features, pair = -self.features if self.repels else self.features, self.graph.pair
         scores = Later(lambda: (features @ weights[offset : offset + self.size])[pair], np.dtype(np.float64))

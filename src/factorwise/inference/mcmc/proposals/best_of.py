@@ -39,7 +39,7 @@ class BestOf:
     tries: int
     model: Model | None = None
 
-    # : Whether the ratio is known, which Metropolis-Hastings needs.
+    #: Whether the ratio is known, which Metropolis-Hastings needs.
     balanced = False
 
     def __post_init__(self) -> None:

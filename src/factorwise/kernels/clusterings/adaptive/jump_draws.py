@@ -1,10 +1,10 @@
 """Drawing adaptive jumps: splits, merges and moves of parts, by odds that the proposer keeps.
 
-The clustering of the proposer (`jump_features`) goes ahead to the world that is proposed, where the chance of
-the way back is read from the odds there. If the walk does not follow, the next draw leads it back.
+The clustering of the proposer (`jump_features`) moves to the proposed world, where the odds give the
+probability of the way back. If the walk rejects the move, the next draw takes it back.
 
-Beside what is described there, ``mine`` has ``kind`` int64[1], of the jump at hand; ``sides`` int64[4], what
-`allocate_members` is called with, and ``guide``, that function, where parts are guided.
+In addition, ``mine`` has ``kind`` int64[1], the kind of the current jump; ``sides`` int64[4], the arguments
+of `allocate_members`; and, if parts are guided, ``guide``, that function.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ COUNT, FIRST, SECOND, FORCED = range(4)
 
 
 def draw_jump(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> float:
-    """Draw a jump; its ratio is set where it is asked for."""
+    """Draw a jump; its ratio is set only if it is needed."""
     follow(world, mine)
     kind = draw_kind(mine, random)
     if kind < 0:
@@ -94,7 +94,7 @@ def draw_jump(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> fl
 
 @shared
 def log_way_back(mine: Any, kind: int, source: int, target: int, count: int) -> float:
-    """Log-probability of drawing the way back, but for what has been added up on the way there."""
+    """Return the log-probability of drawing the way back, without terms already added on the way there."""
     s, t = int(mine.size[source]), int(mine.size[target])
     if kind == SPLIT:
         return log_kind(mine, MERGE) + log_pair(mine, source, target) + log_ends(mine, s, t)
@@ -106,7 +106,7 @@ def log_way_back(mine: Any, kind: int, source: int, target: int, count: int) -> 
 
 @shared
 def log_ends(mine: Any, first: int, second: int) -> float:
-    """Log-probability, where parts are guided, of one member each of two clusters so large, in one order."""
+    """Return the log-probability of drawing a member each of two clusters, in one order, for guided parts."""
     if mine.state[GUIDED] == 0:
         return 0.0
     return -math.log(2.0) - math.log(first) - math.log(second)
@@ -122,7 +122,7 @@ def member_of(world: Any, random: Any, cluster: int) -> int:
 def draw_merge(
     world: Any, mine: Any, random: Any, move: Any, changes: Any, there: float
 ) -> tuple[float, float]:
-    """Draw two clusters; where parts are guided, also the two members that the way back would draw."""
+    """Draw two clusters; if parts are guided, also the two members that the way back would draw."""
     first, second = choose_pair(world, mine, random)
     there += log_pair(mine, first, second) + log_ends(mine, int(world.size[first]), int(world.size[second]))
     back = 0.0
@@ -140,7 +140,7 @@ def draw_merge(
 
 @shared
 def list_members(world: Any, mine: Any, cluster: int, count: int, but: int) -> int:
-    """Add the members of a cluster but one to ``mine.items``; return how many there are."""
+    """Append the members of a cluster except one to ``mine.items``; return their number."""
     for slot in range(world.start[cluster], world.start[cluster] + world.size[cluster]):
         if world.members[slot] != but:
             mine.items[count] = world.members[slot]
@@ -150,7 +150,7 @@ def list_members(world: Any, mine: Any, cluster: int, count: int, but: int) -> i
 
 @shared
 def draw_guided(world: Any, mine: Any, random: Any, move: Any, changes: Any, source: int) -> float:
-    """Draw two members to be apart; the others join one or the other. Return the log-probability."""
+    """Draw two members to separate; the others join one or the other. Return the log-probability."""
     start, size = world.start[source], int(world.size[source])
     stays, moves = two_below(random, size)
     stays, moves = int(world.members[start + stays]), int(world.members[start + moves])
@@ -171,7 +171,7 @@ def draw_guided(world: Any, mine: Any, random: Any, move: Any, changes: Any, sou
 
 @shared
 def allocate(mine: Any, count: int, first: int, second: int, forced: int) -> float:
-    """Call `allocate_members`, which is compiled once, and only where parts are guided."""
+    """Call `allocate_members`, which is compiled separately, and only if parts are guided."""
     mine.sides[COUNT], mine.sides[FIRST], mine.sides[SECOND], mine.sides[FORCED] = (
         count,
         first,
@@ -184,7 +184,7 @@ def allocate(mine: Any, count: int, first: int, second: int, forced: int) -> flo
 def allocate_members(world: Any, mine: Any, random: Any) -> float:
     """Let ``mine.items``, in ascending order, join one of two clusters; return the log-probability.
 
-    Where it is forced, each joins the one in which the walk has it.
+    If ``forced``, each joins the cluster in which the walk has it.
     """
     count, first, second = mine.sides[COUNT], mine.sides[FIRST], mine.sides[SECOND]
     explore, total = mine.settings[EXPLORE], 0.0
@@ -241,11 +241,11 @@ def draw_move(
 
 
 def record_jump(mine: Any, move: Any) -> bool:
-    """Write down the jump at hand, and refuse it: an acceptance.
+    """Record the current jump and reject it: an acceptance.
 
-    ``mine`` has the list of ``changes`` and the ``kind`` of the jump; ``count`` int64[1], how many are
-    written down; ``jumps`` int64[., 4], of each its kind, source and target, and where its items end;
-    ``items`` int32[.], those of one after the other; ``judged`` float64[., 2], gain and better.
+    ``mine`` has the list of ``changes`` and the ``kind`` of the jump; ``count`` int64[1], the number of
+    recorded jumps; ``jumps`` int64[., 4], the kind, source, target and end of the items of each; ``items``
+    int32[.], the items of all jumps, concatenated; ``judged`` float64[., 2], gain and better.
     """
     at = mine.count[0]
     end = mine.jumps[at - 1, 3] if at > 0 else 0
@@ -259,7 +259,7 @@ def record_jump(mine: Any, move: Any) -> bool:
 
 
 def draw_given(mine: Any, move: Any, changes: Any) -> float:
-    """Propose the ``count`` changes that are in the list already."""
+    """Propose the ``count`` changes that are already in the list."""
     move.changes = mine.count[0]
     end_changes(move, changes)
     return 1.0

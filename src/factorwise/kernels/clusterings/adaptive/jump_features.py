@@ -1,36 +1,37 @@
-"""What an adaptive proposer sees of clusters, through the ``gradient`` functions of templates.
+"""The features of clusters that an adaptive proposer reads, from the ``gradient`` functions of templates.
 
-The proposer has a clustering of its own, which it brings in step with the walk's when it draws, and in which
-it makes the jump that it proposes. Statistics that are sums over pairs of items enter by two squares: what
-each pair adds, weighed for merges and for splits. The others are taken from gradients in that clustering:
-moving the members of one cluster to another, one by one, gains what joining the two gains.
+The proposer has its own clustering, which it synchronizes with the walk's when it draws, and in which it
+makes the proposed jump. Statistics that are sums over pairs of items are stored in two square matrices: the
+contribution of each pair, weighted for merges and for splits. All others come from gradients in that
+clustering: the gain of joining two clusters is that of moving the members of one to the other, one by one.
 
 ``mine`` of the programs here has the arrays of its clustering (`Clustering`), those of `jump_odds`, and:
 
 state : int64[8]
-    Whether parts are guided; whether ratios are asked for; whether weights are new, so that nothing kept
-    holds; how many clusters have ``changed``; the id of a part that is put aside; pairs of items whose
-    statistics were looked at so far; whether the clustering has gone ahead of the walk's by a jump; whether
-    it has come back from there.
+    Whether parts are guided; whether ratios are needed; whether weights are new, so that nothing stored is
+    valid; the number of clusters that have ``changed``; the id of a part that is set aside; the number of
+    pairs of items examined so far; whether the clustering is one jump ahead of the walk's; whether it has
+    come back from there.
 split, merge : float64[features]
     Weights of the features of one cluster and of two. The last feature is the logarithm of the size.
 affinity, content : float64[n, n]
-    What each pair of items adds to the log-odds, times pairs: of a merge that joins it, of a split of its
-    cluster.
+    The contribution of each pair of items to the log-odds, times pairs: of a merge that joins it, and of a
+    split of its cluster.
 pairs, pair_step, pair_value, pair_index, pair_place
     Gradients of the statistics that are sums over pairs, in a world of singletons: the functions, the record
-    of their move, the head to which they add; where in it the chosen ones stand, and which features they are.
+    of their move, the head to which they add, the positions of the chosen ones in it, and their feature
+    numbers.
 rest, step, value, index, place, apply
-    The same of the other statistics, in the clustering of the proposer, and what changes that.
+    The same for the other statistics, in the clustering of the proposer, and the function that changes it.
 near : float64[ids]
-    Odds of the cluster at hand with every other.
+    Odds of the current cluster with every other.
 dirty, changed : int32[ids]
     Marks of the clusters whose odds are not up to date, and the list of them.
 before, ends, kept : int32[n], int64[2], float64[2, ids + 1]
-    Before the jump at hand: the cluster of each item; of its source and target, which these are, the odds
-    with each cluster and last the odds of being split.
+    State before the current jump: the cluster of each item; the ids of its source and target; their odds with
+    each cluster and, last, their odds of being split.
 items, moved : int32[n]
-    Scratch: members to be placed; members on their way.
+    Scratch: members to allocate; members that are moving.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ GUIDED, BALANCED, STALE, CHANGED, ASIDE, SEEN, AHEAD, BACK = range(8)
 GRADIENT, APPLIED, BEGIN, CONTEXT = range(4)
 BEGIN_ODDS, UPDATE_ODDS, WEIGH_ASIDE = range(
     3
-)  # rows of ``odds``: functions that are compiled once and called
+)  # rows of ``odds``: functions that are compiled separately and called
 
 
 @shared
@@ -100,7 +101,7 @@ def add_pair(mine: Any, first: int, second: int) -> None:
 
 @shared
 def join_rest(mine: Any, first: int, second: int) -> None:
-    """Set ``value`` to what joining two clusters gains; both are then as they were."""
+    """Set ``value`` to the gain of joining two clusters, which are then restored."""
     clear(mine.value)
     moving, staying = first, second
     if mine.size[first] > mine.size[second]:
@@ -109,7 +110,7 @@ def join_rest(mine: Any, first: int, second: int) -> None:
     for k in range(count):
         item = last_of(mine, moving)
         add_gradient(mine, item, staying)
-        if k < count - 1:  # the last one need not go
+        if k < count - 1:  # the last one need not move
             mine.moved[k] = item
             shift(mine, item, staying)
     for k in range(count - 2, -1, -1):
@@ -118,7 +119,7 @@ def join_rest(mine: Any, first: int, second: int) -> None:
 
 @shared
 def part_rest(mine: Any, cluster: int) -> None:
-    """Set ``value`` to what taking a cluster apart, item by item, gains; it is then as it was."""
+    """Set ``value`` to the gain of splitting a cluster into single items, which is then restored."""
     clear(mine.value)
     count = int(mine.size[cluster])
     for k in range(count - 1):
@@ -132,7 +133,7 @@ def part_rest(mine: Any, cluster: int) -> None:
 
 @shared
 def weighed(index: Any, place: Any, value: Any, weights: Any) -> float:
-    """Sum of the statistics that are features, times their weights."""
+    """Return the weighted sum of the statistics that are features."""
     total = 0.0
     for k in range(len(index)):
         total += weights[place[k]] * value[index[k]]
@@ -141,7 +142,10 @@ def weighed(index: Any, place: Any, value: Any, weights: Any) -> float:
 
 @shared
 def odds_by(total: float, weights: Any, pairs: int, size: int) -> float:
-    """Odds from the weighed statistics of ``pairs`` pairs of items; ``size`` enters by its logarithm."""
+    """Return the odds from the weighted statistics of ``pairs`` pairs of items.
+
+    ``size`` enters by its logarithm.
+    """
     return as_odds(total / pairs + weights[len(weights) - 1] * math.log(size))
 
 
@@ -167,13 +171,13 @@ def weigh_neighbors(mine: Any, cluster: int) -> None:
 
 
 def weigh_aside(mine: Any) -> None:
-    """Set ``near`` to the odds of the part that is put aside with each cluster."""
+    """Set ``near`` to the odds of the part that is set aside with each cluster."""
     weigh_neighbors(mine, mine.state[ASIDE])
 
 
 @shared
 def mixed_odds(mine: Any, cluster: int) -> float:
-    """Odds of splitting a cluster of two or more."""
+    """Return the odds of splitting a cluster of two or more."""
     lo, size = mine.start[cluster], int(mine.size[cluster])
     total = 0.0
     for slot in range(lo + 1, lo + size):
@@ -190,7 +194,7 @@ def mixed_odds(mine: Any, cluster: int) -> float:
 
 @shared
 def side_odds(mine: Any, item: int, side: int) -> float:
-    """Odds of an item that is by itself with one of two sides."""
+    """Return the odds of a single item with one of two sides."""
     lo, size = mine.start[side], int(mine.size[side])
     total = 0.0
     for slot in range(lo, lo + size):
@@ -205,7 +209,7 @@ def side_odds(mine: Any, item: int, side: int) -> float:
 
 @shared
 def note_change(mine: Any, cluster: int) -> None:
-    """Enter a cluster in the list of those that have changed."""
+    """Add a cluster to the list of those that have changed."""
     if mine.dirty[cluster] == 0:
         mine.dirty[cluster] = 1
         mine.changed[mine.state[CHANGED]] = cluster
@@ -214,7 +218,7 @@ def note_change(mine: Any, cluster: int) -> None:
 
 @shared
 def keep_odds(world: Any, mine: Any, source: int, target: int) -> None:
-    """Keep the odds of two clusters that a jump is about to change, and where all items are."""
+    """Store the odds of two clusters that a jump is about to change, and the clusters of all items."""
     for item in range(len(mine.label)):
         mine.before[item] = world.label[item]
     mine.ends[0], mine.ends[1], mine.state[AHEAD] = source, target, 1
@@ -226,7 +230,7 @@ def keep_odds(world: Any, mine: Any, source: int, target: int) -> None:
 
 
 def update_odds(mine: Any) -> None:
-    """Bring the odds of clusters that have changed up to date; after a jump back, those kept are right."""
+    """Update the odds of changed clusters; after a jump back, restore the stored ones."""
     for k in range(mine.state[CHANGED]):
         cluster = int(mine.changed[k])
         mine.dirty[cluster] = 0
@@ -253,7 +257,7 @@ def update_odds(mine: Any) -> None:
 
 
 def begin_odds(mine: Any) -> None:
-    """Take in new weights: weigh all pairs of items, and forget all odds."""
+    """Use new weights: weigh all pairs of items, and discard all odds."""
     for first in range(len(mine.affinity) if len(mine.pairs) > 0 else 0):
         for second in range(first):
             clear(mine.pair_value)
@@ -279,7 +283,7 @@ def begin_odds(mine: Any) -> None:
 
 @shared
 def follow(world: Any, mine: Any) -> None:
-    """Bring the clustering of the proposer, and all odds, in step with the walk's."""
+    """Synchronize the clustering of the proposer, and all odds, with the walk's."""
     if mine.state[STALE] != 0:
         call(mine.odds[BEGIN_ODDS, 0], mine.odds[BEGIN_ODDS, 1])
     back = mine.state[AHEAD] != 0
@@ -298,7 +302,7 @@ def follow(world: Any, mine: Any) -> None:
 
 @shared
 def end_row(mine: Any, sign: float, pairs: int, size: int, out: Any) -> None:
-    """Write the features of ``pairs`` pairs of items whose statistics the two heads hold."""
+    """Write the features of ``pairs`` pairs of items from the statistics in the two heads."""
     for k in range(len(mine.pair_index)):
         out[mine.pair_place[k]] = mine.pair_value[mine.pair_index[k]] / pairs
     for k in range(len(mine.index)):
@@ -344,7 +348,7 @@ def write_features(world: Any, mine: Any) -> None:
 
 
 def write_part_features(world: Any, mine: Any) -> None:
-    """Write the features of ``part`` with each of ``clusters``, its own as if it had left that."""
+    """Write the features of ``part`` with each of ``clusters``, including the rest of its own."""
     follow(world, mine)
     source, aside = int(mine.label[mine.part[0]]), spare(mine)
     for k in range(len(mine.part)):

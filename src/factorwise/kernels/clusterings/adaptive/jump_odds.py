@@ -1,11 +1,11 @@
-"""Odds of jumps: which clusters look mixed and which pairs alike, with sums that stay exact as they change.
+"""Odds of jumps (which clusters look mixed, and which pairs alike), with sums that stay exact as they change.
 
-The odds of merging stand in a square by cluster id, symmetric, zero for ids not in use. Of every row the sum
-is kept in two floating-point numbers, whose error is that of twice their digits, and added up afresh when it
-has shrunk so far that even these would be lost. A jump changes one or two rows and columns, so it costs time
-in proportion to the number of clusters.
+The odds of merging form a symmetric matrix over cluster ids, zero for ids not in use. The sum of every row is
+kept in two floating-point numbers, with the precision of twice their digits, and is computed again when it
+has shrunk so far that even these would be lost. A jump changes one or two rows and columns, so its time is
+proportional to the number of clusters.
 
-Of ``mine`` (all of it in `jump_features`) these functions read and write:
+These functions read and write the following arrays of ``mine`` (all are listed in `jump_features`):
 
 settings : float64[4]
     Odds of splits, merges and moves, and the share of choices that are made uniformly.
@@ -14,7 +14,8 @@ split_odds : float64[ids]
 merge_odds : float64[ids, ids]
     By two clusters; zero where one is not in use.
 sums : float64[ids, 3]
-    Sum of each row of ``merge_odds`` in two parts, and the largest it has been since it was added up.
+    Sum of each row of ``merge_odds`` in two parts, and its largest value since it was last computed from
+    scratch.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from factorwise.kernels.compile.compiler import shared, strict
 from factorwise.kernels.walks.library import below, two_below, uniform
 
 SPLIT, MERGE, MOVE, EXPLORE = range(4)
-LARGEST_LOG_ODDS = 300.0  # beyond it odds would leave the range of floating-point numbers
-SHRUNK = 2.0**-20  # a sum below this share of what it has been is added up afresh
-ONE_MEMBER = 0.5  # share of moves that take a single member, the others take any proper part
+LARGEST_LOG_ODDS = 300.0  # larger odds would leave the range of floating-point numbers
+SHRUNK = 2.0**-20  # a sum below this share of its largest value is computed again
+ONE_MEMBER = 0.5  # share of moves that take a single member; the others take any proper part
 
 
 @shared
 def as_odds(log_odds: float) -> float:
-    """Odds, neither zero nor infinite."""
+    """Return odds that are neither zero nor infinite."""
     return math.exp(min(max(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS))
 
 
 @strict
 def add_exactly(sums: Any, row: int, value: float) -> None:
-    """Add to a sum kept in two parts: what rounding takes from the first goes to the second."""
+    """Add to a sum kept in two parts; the second collects the rounding errors of the first."""
     old = sums[row, 0]
     new = old + value
     taken = new - old
@@ -51,7 +52,7 @@ def add_exactly(sums: Any, row: int, value: float) -> None:
 
 @shared
 def sum_row(mine: Any, row: int) -> None:
-    """Add up one row of merge odds afresh."""
+    """Compute the sum of one row of merge odds from scratch."""
     for k in range(3):
         mine.sums[row, k] = 0.0
     for position in range(mine.counters[LIVE]):
@@ -107,7 +108,7 @@ def total_split_odds(mine: Any) -> float:
 
 @shared
 def choose_mixed(world: Any, mine: Any, random: Any) -> int:
-    """Draw a cluster of two or more: by its odds, or uniformly."""
+    """Draw a cluster of two or more, by its odds or uniformly."""
     count = world.counters[SPLITTABLE]
     if uniform(random) < mine.settings[EXPLORE]:
         return int(world.splittable[below(random, count)])
@@ -123,7 +124,7 @@ def choose_mixed(world: Any, mine: Any, random: Any) -> int:
 
 @shared
 def choose_pair(world: Any, mine: Any, random: Any) -> tuple[int, int]:
-    """Draw two clusters: by the odds of merging them, or uniformly."""
+    """Draw two clusters, by the odds of merging them or uniformly."""
     count = world.counters[LIVE]
     if uniform(random) < mine.settings[EXPLORE]:
         first, second = two_below(random, count)
@@ -154,13 +155,13 @@ def choose_by(world: Any, odds: Any, threshold: float) -> int:
 
 @shared
 def is_able(kind: int, clusters: int, splittable: int) -> bool:
-    """Whether a kind of jump has anything to propose in a world with these counts."""
+    """Whether a kind of jump can propose anything in a world with these counts."""
     return (kind == MERGE or splittable >= 1) and (kind == SPLIT or clusters >= 2)
 
 
 @shared
 def draw_kind(mine: Any, random: Any) -> int:
-    """Draw a kind among those that have something to propose; -1 where there is none."""
+    """Draw a kind among those that can propose something; -1 if there is none."""
     total = 0.0
     for kind in range(3):
         if is_able(kind, mine.counters[LIVE], mine.counters[SPLITTABLE]):
@@ -180,7 +181,7 @@ def draw_kind(mine: Any, random: Any) -> int:
 
 @shared
 def log_kind(mine: Any, kind: int) -> float:
-    """Log-probability of a kind of jump that has something to propose."""
+    """Return the log-probability of a kind of jump that can propose something."""
     total = 0.0
     for other in range(3):
         if is_able(other, mine.counters[LIVE], mine.counters[SPLITTABLE]):
@@ -190,33 +191,33 @@ def log_kind(mine: Any, kind: int) -> float:
 
 @shared
 def log_share(mine: Any, odds: float, total: float, count: int) -> float:
-    """Log-probability of one of ``count`` choices, made by odds or else uniformly."""
+    """Return the log-probability of one of ``count`` choices, made by odds or uniformly."""
     explore = mine.settings[EXPLORE]
     return math.log((1.0 - explore) * (odds / total) + explore / count)
 
 
 @shared
 def log_mixed(mine: Any, cluster: int) -> float:
-    """Log-probability that this cluster is the one to be split, or to give a part away."""
+    """Return the log-probability of choosing this cluster to split, or to give a part away."""
     return log_share(mine, mine.split_odds[cluster], total_split_odds(mine), mine.counters[SPLITTABLE])
 
 
 @shared
 def log_pair(mine: Any, first: int, second: int) -> float:
-    """Log-probability that these two clusters are the ones to be merged."""
+    """Return the log-probability of choosing these two clusters to merge."""
     pairs = mine.counters[LIVE] * (mine.counters[LIVE] - 1) // 2
     return log_share(mine, mine.merge_odds[first, second], total_merge_odds(mine) / 2.0, pairs)
 
 
 @shared
 def log_any_part(size: int) -> float:
-    """Log-probability of one particular way to split a cluster in two, all alike: 1 / (2^(size - 1) - 1)."""
+    """Return the log-probability of one particular way to split a cluster in two: 1 / (2^(size - 1) - 1)."""
     return -(size - 1) * math.log(2.0) - math.log1p(-(2.0 ** (1.0 - size)))
 
 
 @shared
 def log_moved_part(size: int, moving: int) -> float:
-    """Log-probability that a move takes one particular part: often a single member, else any part."""
+    """Return the log-probability that a move takes one particular part."""
     log_any = math.log((1.0 - ONE_MEMBER) / 2.0) + log_any_part(size)
     if moving > 1:
         return log_any

@@ -1,9 +1,10 @@
 """Generated code that scores clusters: users' pair and cluster functions inside compiled scans.
 
-Members' fields lie in columns beside the members themselves (``ints[column, slot]`` and
+The members' fields are stored in columns beside the members themselves (``ints[column, slot]`` and
 ``reals[column, slot]``), so that a scan over a cluster streams memory and vectorises over members; fields of
-many dimensions that are compared dimension by dimension lie in rows (``rows[slot, dimension]``) and vectorise
-over dimensions. A scan adds up *statistics*, truth values as integers, and only their sums meet the weights.
+many dimensions that are compared dimension by dimension are stored in rows (``rows[slot, dimension]``) and
+vectorise over dimensions. A scan sums *statistics*, truth values as integers, and only the sums are
+multiplied by weights.
 
 All pair functions of a model are one program, and so are all its cluster functions: `pair_functions` and
 `cluster_functions` write the functions of these programs. Term k reads its weights from ``mine.offset[k]`` on
@@ -272,7 +273,7 @@ def item_{number}(ints, reals, slot):
 
 
 def _columns(fields: Sequence[FieldLayout]) -> str:
-    """Lines that cut the slots lo to hi out of each column once, before the scan."""
+    """Return lines that slice each column to the slots lo to hi once, before the scan."""
     lines = []
     for field in fields:
         kind = "reals" if field.real else "ints"

@@ -1,8 +1,8 @@
 """Generated code for pair functions on whole numbers, eight or sixteen members at a time.
 
-Sixteen where all codes are from 0 to 65,534 and are only compared, as names and identifiers are: every
-instruction then serves twice as many members. A change of score is added up over the cluster joined and the
-cluster left in one go, so that lanes are brought together once.
+Sixteen are possible if all codes are from 0 to 65,534 and are only compared, as names and identifiers are:
+every instruction then serves twice as many members. A change of score is summed over the cluster joined and
+the cluster left together, so that lanes are combined only once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WIDEST = 64  # numbers in a field, for sixteen lanes: a sum of 16 bits must hold
 
 
 class Lanes(NamedTuple):
-    """Names of what reads, spreads, masks and adds up members, ``width`` at a time."""
+    """Names of the functions that read, spread, mask and add members, ``width`` at a time."""
 
     width: int
     load: str
@@ -45,10 +45,10 @@ _SIXTEEN = Lanes(SIXTEEN, "load_sixteen_ints", "sixteen_ints_of", "first_of_sixt
 
 
 def fits_lanes(term: PairTerm) -> bool:
-    """Whether a pair function may take several members at a time.
+    """Whether a pair function may process several members at a time.
 
-    Whole numbers only, no branches, and no arithmetic that could leave 32 bits: each sum or difference adds
-    one bound more, and products, powers and the like are left to the scan number by number.
+    It must use whole numbers only, without branches, and without arithmetic that could exceed 32 bits: each
+    sum or difference adds one bound; products, powers and the like are left to the scan of single members.
     """
     nodes = list(ast.walk(parsed(term.source.text)))
     branches = ast.If | ast.IfExp | ast.While | ast.For | ast.Match | ast.Try
@@ -65,9 +65,10 @@ def fits_lanes(term: PairTerm) -> bool:
 
 
 def _fits_sixteen(term: PairTerm) -> bool:
-    """Whether sixteen lanes will do: codes that fit, compared with each other or with constants that fit.
+    """Whether sixteen lanes are possible: codes fit, and are compared only with codes or constants.
 
-    No arithmetic, and nothing handed on but truth values, 0, 1 and overlaps, so that sums grow slowly.
+    There must be no arithmetic, and the results must be truth values, 0, 1 and overlaps, so that sums grow
+    slowly.
     """
     nodes = list(ast.walk(parsed(term.source.text)))
     if term.lowest < 0 or term.highest > HIGHEST or _widest(term) > WIDEST or _hands_on_fields(nodes):
@@ -77,7 +78,7 @@ def _fits_sixteen(term: PairTerm) -> bool:
     if any(isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not) for node in nodes):
         return False
     constants = [node.value for node in nodes if isinstance(node, ast.Constant)]
-    numbers = [value for value in constants if not isinstance(value, str)]  # leave out what documents it
+    numbers = [value for value in constants if not isinstance(value, str)]  # without the docstring
     return all(isinstance(value, int) and 0 <= value <= HIGHEST for value in numbers) and all(
         part.value in (0, 1) for part in _handed_on(nodes) if isinstance(part, ast.Constant)
     )
@@ -100,7 +101,7 @@ def _hands_on_fields(nodes: Sequence[ast.AST]) -> bool:
 
 
 def _handed_on(nodes: Sequence[ast.AST]) -> list[ast.expr]:
-    """Whatever is returned or given a name, tuples taken apart."""
+    """Yield everything that is returned or assigned, with tuples unpacked."""
     parts: list[ast.expr] = []
     for node in nodes:
         if isinstance(node, ast.Return | ast.Assign) and node.value is not None:

@@ -30,9 +30,9 @@ def row_function(
     """Write ``pairs`` of pair functions: what each pair of the item with a target scores.
 
     rows
-        Whose the arrays ``item_ints``, ``item_reals`` and ``item_rows`` are: "world" or "mine".
+        Where the arrays ``item_ints``, ``item_reals`` and ``item_rows`` are: "world" or "mine".
     plain
-        The same by definition.
+        The plain form, by definition.
     """
     helpers, before, body = [], [], []
     for number, term in enumerate(terms):
@@ -53,7 +53,7 @@ def row_function(
         before.append(f"    a_{number} = row_{number}({rows}, item)\n")
         body.append(f"        s_{number} = {term.source.name}(a_{number}, row_{number}({rows}, other))\n")
         for k in range(term.size):
-            # read once: the compiler cannot know that writing scores leaves the weights alone
+            # read once, because the compiler cannot know that writing scores does not change the weights
             before.append(f"    w_{number}_{k} = mine.weights[mine.offset[{number}] + {k}]\n")
             body.append(f"        total {sign}= w_{number}_{k} * np.float64(s_{number}[{k}])\n")
     text = "\n\n".join([*helpers, _PAIRS.format(before="".join(before), body="".join(body))])

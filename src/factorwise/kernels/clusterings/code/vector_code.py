@@ -1,7 +1,7 @@
 """Generated code for fields that are compared dimension by dimension, eight dimensions at a time.
 
-Running sums stay in registers; only at the end do they meet the weights. A function that branches on its
-numbers cannot take eight at a time and runs number by number instead.
+Running sums stay in registers and are multiplied by the weights only at the end. A function that branches on
+its numbers cannot process eight at a time and runs on single numbers instead.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ REGISTERS = 4  # groups of eight dimensions that are summed at a time: as many a
 
 @dataclass(frozen=True)
 class FieldLayout:
-    """Where one field lies: from column or dimension ``start``, among the reals or the ints.
+    """The position of one field: from column or dimension ``start`` of the reals or the ints.
 
-    A ``width`` of 0 is a plain number.
+    A field with a single number has ``width`` 0.
     """
 
     name: str
@@ -75,7 +75,7 @@ def vector_statistics_{number}(rows, lo, hi, slot, sign, out, base):
 
 
 def _sums(called: str, field: FieldLayout, chunk: Sequence[int], own: str, *ranges: tuple[str, str]) -> str:
-    """Lines that add up the function over ranges of slots, a sign each, for some groups of dimensions."""
+    """Return lines that sum the function over ranges of slots, with signs, for groups of dimensions."""
     lines = ""
     for d in chunk:
         lines += f"    x{d} = load_eight(rows, slot, {field.start + d})\n"
