@@ -385,7 +385,10 @@ REFUSED = {
     "an object": (with_thing, "refers to 'THING', a Thing, which cannot become a constant"),
     "a large array": (with_huge, "at most 4096 numbers, or make it a field"),
     "a name that is not there": (with_unknown, "'not_defined_anywhere', which is not defined there"),
-    "functions in a ring": (ping, "calls itself through another function, which cannot be compiled: use a loop"),
+    "functions in a ring": (
+        ping,
+        "calls itself through another function, which cannot be compiled: use a loop",
+    ),
     "a built-in": (len, "is not a plain Python function: define it with def"),
     "a partial": (partial(with_math, 1.0), "define it with def"),
     "two lambdas on a line": (two_on_a_line[0], "on lines of its own"),
