@@ -46,7 +46,7 @@ def test_a_model_takes_the_place_of_no_other_file(line, tmp_path, monkeypatch, c
     with pytest.raises(SystemExit) as left:
         main.main(line.split())
     assert left.value.code == 2
-    assert f"--model '{target}' exists and is not a model file" in capsys.readouterr().err
+    assert f"--model '{target}' is not a model file" in capsys.readouterr().err
     assert target.read_text(encoding="utf-8") == "a year of work\n"
 
 

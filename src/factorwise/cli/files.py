@@ -92,7 +92,7 @@ def _check_target(option: str, path: Path, inputs: Sequence[str | Path | None]) 
 
         if not may_become_model(path):
             raise click.UsageError(
-                f"{option} {str(path)!r} exists and is not a model file: give another name, or remove it first."
+                f"{option} {str(path)!r} is not a model file: give another name, or remove it first."
             )
     if not path.resolve().parent.is_dir():
         raise click.UsageError(
