@@ -440,7 +440,7 @@ def test_a_reference_without_any_candidate_is_refused(refused, tmp_path):
 
 def test_files_that_could_not_be_written_are_refused_before_work(run, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(align_fit, "fit", None)
-    for target, fault in ((tmp_path / "none" / "x", "Make it first"), (tmp_path, "is a folder")):
+    for target, fault in ((tmp_path / "none" / "x", "Create it first"), (tmp_path, "is a folder")):
         for words in (
             ("fit", *pair(folder), "--reference", folder / "r.tsv", "--model", target),
             ("apply", *pair(folder), "--model", folder / "m.fw", "-o", target),

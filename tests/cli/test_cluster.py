@@ -50,7 +50,7 @@ def test_constants_are_printed_and_can_be_given(run, pairs, tmp_path):
     [
         (["--records", "records.csv"], "--records and --id belong together"),
         (["--source", "shop"], "--source is a column of the records"),
-        (["--one-per-source"], "--one-per-source needs to know the sources"),
+        (["--one-per-source"], "--one-per-source needs the sources of the records"),
         (["--score", "log_ods"], "no column 'log_ods'. Did you mean 'log_odds'?"),
         (["--score-kind", "probability"], "which is no probability"),
         (["--labels", "pairs.parquet"], "labels need the columns"),

@@ -127,7 +127,7 @@ def test_json_set_in_the_file_holds_for_errors_too(run, config, tmp_path):
         ("work = 3\n", "'work' is not an option"),
         ("name = 'n'\n", "'name' is not an option"),
         ("config = 'other.toml'\n", "'config' is not an option"),
-        ("xyzzy = 1\n", "Known here: "),
+        ("xyzzy = 1\n", "Known keys: "),
         ("[work]\nstepsize = 1\n", "[work] 'stepsize' is not an option. Did you mean 'step-size'?"),
         ("seed = 1.5\n", "seed must be an integer, but 1.5 was given"),
         ("seed = true\n", "seed must be an integer, but True was given"),

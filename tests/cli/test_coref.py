@@ -464,7 +464,7 @@ def test_options_that_cannot_be_followed_are_refused(refused, words, fault):
 
 def test_files_that_could_not_be_written_are_refused_before_work(run, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(coref_fit, "fit", None)
-    for target, fault in ((tmp_path / "none" / "x", "Make it first"), (tmp_path, "is a folder")):
+    for target, fault in ((tmp_path / "none" / "x", "Create it first"), (tmp_path, "is a folder")):
         for words in (
             ("fit", folder / "train.jsonl", "--model", target),
             ("apply", folder / "test.jsonl", "--model", folder / "m.fw", "-o", target),

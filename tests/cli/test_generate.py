@@ -84,7 +84,7 @@ def test_the_same_seed_writes_the_same_bytes_whatever_the_threads(generate, tmp_
         (["-n", "nan"], "'nan' is not a whole number"),
         ([], "Missing option '-n'"),
         (["-n", "10", "--largest-scale", "0"], "'--largest-scale': 0.0 is not in the range"),
-        (["-n", "10", "--largest-scale", "nan"], "'--largest-scale': nan is no number to work with"),
+        (["-n", "10", "--largest-scale", "nan"], "'--largest-scale': nan is outside the usable range"),
     ],
 )
 def test_bad_settings_are_refused_with_what_to_give(generate, tmp_path, words, fault):

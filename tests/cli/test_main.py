@@ -243,7 +243,7 @@ def test_standard_output_that_is_closed_is_told():
     words = ["sh", "-c", 'exec "$0" doctor >&-', COMMAND]
     done = subprocess.run(words, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (
-        2, b"error: standard output is closed: leave it open, or send it to a file.\n"
+        2, b"error: standard output is closed: leave it open, or redirect it to a file.\n"
     )  # fmt: skip
 
 

@@ -306,7 +306,7 @@ def test_a_file_of_fields_that_cannot_be_read_is_told(unlearned, tmp_path):
 def test_pairs_of_unknown_ids_are_named(refused, file):
     err = refused("--must-link", file("a,b\n100,999\n100,101\n100,777\n", "p.csv"))
     assert "'999' (pair 1), '777' (pair 3)" in err
-    assert "take the pair out" in err
+    assert "remove the pair" in err
 
 
 def test_pairs_need_two_columns_with_names(refused, file):

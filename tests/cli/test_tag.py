@@ -792,5 +792,5 @@ def test_references_become_csl_json_bibtex_or_fields(run, tmp_path):
     references.write_text(" \n")
     assert "has no references" in run("cite", references, "-o", tmp_path / "works.csv").err
     assert run("tag", "cite", references).err == (
-        f"error: {references}: has no references. Give a text with one a line.\n"
+        f"error: {references}: has no references. Give a text with one reference per line.\n"
     )

@@ -56,7 +56,7 @@ def test_a_scheme_counts_whole_spans_only(run, file, name, meant):
 def test_labels_of_another_scheme_are_refused(run, file):
     result = run("tag", "score", file([["S-NP"]], [["S-NP"]]), "--scheme", "IOB2")
     assert result.code == 2
-    assert "'S-NP' is no label of the scheme IOB2" in result.err
+    assert "'S-NP' is not a label of the scheme IOB2" in result.err
 
 
 def test_labels_that_are_no_spans_are_scored_by_token_with_a_notice(run, file):

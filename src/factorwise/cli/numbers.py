@@ -35,5 +35,5 @@ class Real(click.FloatRange):
         """Parse the number."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number) or abs(number) > LARGEST:
-            self.fail(f"{number:g} is too large: give at most {LARGEST:g}.", param, ctx)
+            self.fail(f"{number:g} is outside the usable range: give at most {LARGEST:g}.", param, ctx)
         return number

@@ -332,7 +332,7 @@ def not_a_template(items):
         ({"rules": [3]}, {}, "rules of EntityResolver must be"),
         ({"rules": []}, {}, "give one at least"),
         ({"rules": ["nearest 5 of born"]}, {}, "rule 'nearest 5 of born': .* 'born' is of kind date"),
-        ({"about": 3}, {}, "about of EntityResolver must be a text or a list of texts"),
+        ({"about": 3}, {}, "about of EntityResolver must be a string or a list of texts"),
         ({"context": "no"}, {}, "context of EntityResolver must be True or False"),
         ({"rounds": 1.5}, {}, "rounds of EntityResolver must be a whole number or None"),
         ({"n_jobs": "all"}, {}, "n_jobs of EntityResolver must be a whole number or None"),

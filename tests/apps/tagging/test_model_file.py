@@ -169,7 +169,7 @@ def test_other_files_are_refused_with_what_they_are(tmp_path, monkeypatch):
     with pytest.raises(ModelFileError, match=r"no such file"):
         ChainCRF.load(tmp_path / "none.fw")
     trained("attributes", 1).save(path)
-    with pytest.raises(ModelFileError, match=r"kind 'chain-crf'.*Read it with factorwise\.ChainCRF\.load"):
+    with pytest.raises(ModelFileError, match=r"kind is 'chain-crf'.*Read it with factorwise\.ChainCRF\.load"):
         read_model(path, "weights")
     monkeypatch.setattr(models, "FORMAT_VERSION", FORMAT_VERSION + 1)
     trained("attributes", 1).save(path)

@@ -190,7 +190,7 @@ def test_a_truth_that_does_not_fit_is_refused():
     model = Model([PairTableTemplate("pairs", table, ["count"])])
     proposer, start = AdaptiveSplitMerge(JumpFeatures(model)), Partition.singletons(4)
     wrong = TruthPreference([0, 0, 1], "b-cubed")
-    with pytest.raises(ShapeError, match="tells of 3 items, but the world has 4"):
+    with pytest.raises(ShapeError, match="has 3 items, but the world has 4"):
         decode(model, start, proposer, by="truth", truth=wrong, progress=False)
     nobody = TruthPreference([None] * 4, "b-cubed")
     with pytest.raises(InvalidArgumentError, match="no truth to climb"):

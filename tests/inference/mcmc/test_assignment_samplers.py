@@ -194,7 +194,7 @@ BAD = {
     "a chain with a variable twice": (lambda v, m: ResampleSpan(m, [[0], [2, 2]]), "chain 1 names .* twice"),
     "a chain beyond the world": (
         lambda v, m: ResampleSpan(m, [[2, 9]]).check(Assignment.initial(v)),
-        "variables 2 to 9: there are 6",
+        "variables 2 to 9, but there are only 6",
     ),
     "no components": (lambda v, m: Mixture([]), "at least one proposer"),
     "a weight of zero": (lambda v, m: Mixture([Swap()], [0.0]), "leave a proposer out"),

@@ -128,8 +128,8 @@ def test_what_the_world_says_of_itself():
         (lambda: fw.Hierarchy([]), EmptyWorldError, "at least one item"),
         (lambda: fw.Hierarchy([[0, 0]]), InvalidArgumentError, "once each"),
         (lambda: fw.Hierarchy([0, 2]), InvalidArgumentError, "once each"),
-        (lambda: fw.Hierarchy([[0, [1]]]), InvalidArgumentError, "two members or more"),
-        (lambda: fw.Hierarchy([["a"]]), InvalidArgumentError, "does not fit"),
+        (lambda: fw.Hierarchy([[0, [1]]]), InvalidArgumentError, "at least two members"),
+        (lambda: fw.Hierarchy([["a"]]), InvalidArgumentError, "once each, but contains"),
         (lambda: SubtreeCosine("w", [1.0]), ShapeError, "a row of finite numbers"),
         (lambda: make_model().score(fw.Hierarchy([0, 1])), ShapeError, "vectors of 4 items"),
         (

@@ -261,7 +261,7 @@ def test_what_does_not_fit_is_refused():
     worlds, model = make_case()
     with pytest.raises(InvalidArgumentError, match="needs worlds"):
         fw.Joint()
-    with pytest.raises(InvalidArgumentError, match="no world"):
+    with pytest.raises(InvalidArgumentError, match="not a world"):
         fw.Joint(entities=[1, 2])
     with pytest.raises(InvalidArgumentError, match="give it first"):
         fw.Joint(a=fw.Permutation([0]), b=fw.Partition.singletons(2, n_types=2))

@@ -52,7 +52,7 @@ def assert_fits(fits, function):
     if fits:
         function()
         return
-    with pytest.raises(FactorwiseError, match=r"is for (worlds of the kind|items in an order)"):
+    with pytest.raises(FactorwiseError, match=r"needs (a world of the kind|items in an order)"):
         function()
 
 

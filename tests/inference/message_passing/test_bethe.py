@@ -86,7 +86,7 @@ def test_a_belief_that_is_not_a_number_is_refused():
     [
         ([HALF], [np.full((2, 2), 0.25), HALF], "give one array per variable"),
         ([HALF, HALF], [np.full((2, 2), 0.25)], "give one array per factor"),
-        ([HALF, HALF], [np.full(4, 0.25), HALF], "asks for (2, 2): reshape or transpose"),
+        ([HALF, HALF], [np.full(4, 0.25), HALF], "requires (2, 2): reshape or transpose"),
     ],
 )
 def test_beliefs_of_the_wrong_shape_are_refused(node, factor, wanted):

@@ -404,5 +404,5 @@ def test_what_cannot_be_composed_is_refused_with_a_remedy(name):
 
 
 def test_a_function_that_cannot_be_compiled_is_refused_with_the_cause():
-    with pytest.raises(TemplateError, match=r"cannot be compiled; it can still use engine='plain'.*str"):
+    with pytest.raises(TemplateError, match=r"cannot be compiled; it can still run with engine='plain'.*str"):
         module_of(uncompilable)

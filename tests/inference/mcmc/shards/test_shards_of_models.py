@@ -113,5 +113,7 @@ def test_templates_that_only_have_gradients_are_refused():
             return Program(gradient=steep_gradient, name="steep")
 
     walk = walk_along(graph_of(N), Model([Steep()]))
-    with pytest.raises(NoCompiledFormError, match=r"steep say how .* function gains\(world, mine, move"):
+    with pytest.raises(
+        NoCompiledFormError, match=r"steep compute changes .* function gains\(world, mine, move"
+    ):
         walk.sweep(0, 0, 1.0, team=Team(1))

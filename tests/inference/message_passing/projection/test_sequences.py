@@ -124,7 +124,7 @@ def test_each_sequence_may_have_a_table_of_its_own():
         path = together.best()[together.start[index] : together.start[index + 1]]
         assert (path == alone.best()).all()
     with pytest.raises(
-        ShapeError, match="3 tables of transitions were given for 5 sequences: say in 'table'"
+        ShapeError, match="3 tables of transitions were given for 5 sequences: say with table="
     ):
         project_sequences(nodes, tables, energy)
     with pytest.raises(InvalidArgumentError, match="names tables 0 to 3, but there are 3"):
