@@ -250,9 +250,7 @@ def test_further_columns_of_tokens_are_remarked_on(run, folder):
 def test_counts_at_other_places_are_refused_with_those_that_there_are(refused, folder):
     (folder / "c.csv").write_text("time,place,count\n0,a,5\n0,z,5\n1,y,5\n")
     said = refused("flows", "apply", "c.csv", "--model", "flows.fw", "-o", "o.csv")
-    assert (
-        "place 'z' is none of the 2 places that are known, which are 'a', 'b'. Unknown are 'y', too." in said
-    )
+    assert "place 'z' is not among the 2 known places, which are 'a', 'b'. 'y' are unknown, too." in said
 
 
 def test_places_of_the_model_without_a_count_are_remarked_on(run, folder):
@@ -260,27 +258,27 @@ def test_places_of_the_model_without_a_count_are_remarked_on(run, folder):
     (folder / "c.csv").write_text("time,place,count\n0,a,5\n1,a,5\n")
     result = run("flows", "apply", "c.csv", "--model", "p.fw", "-o", "o.csv", "--population", 10)
     assert result.code == 0
-    assert "note: c.csv has no count at 'b', which the model knows" in result.err
+    assert "note: c.csv has no counts for 'b', which the model has" in result.err
 
 
 def test_features_of_other_times_are_refused_with_those_that_there_are(run, refused, folder):
     (folder / "f.csv").write_text("time,from,to,far\n0,a,a,0\n0,a,b,1\n0,b,a,1\n0,b,b,0\n")
     said = refused("flows", "fit", "counts.csv", "--features", "f.csv", "--model", "o.fw")
     assert "counts.csv and f.csv: there are no features for sequence '1', time '1', but the model" in said
-    assert "There are some for time '0': give a table that has all times." in said
+    assert "There are features for time '0': give a table that has all times." in said
 
 
 def test_other_features_than_those_of_the_model_are_listed(refused):
     words = ("flows", "apply", "counts.csv", "--model", "flows.fw", "-o", "o.csv", "--features", "pairs.csv")
     said = refused(*words)
-    assert "fitted with other features: 'stay' is missing and 'far' is extra: give the same" in said
+    assert "fitted with different features: 'stay' is missing and 'far' is extra. Give the same" in said
 
 
 def test_features_of_other_places_are_listed(refused, folder):
     (folder / "f.csv").write_text("from,to,far\na,a,0\na,c,1\nc,a,1\nc,c,0\n")
     words = ("--features", "pairs.csv", "--features", "f.csv", "--model", "o.fw")
     said = refused("flows", "fit", "counts.csv", *words)
-    assert "pairs.csv and f.csv: two tables of features name different places, such as 'b'" in said
+    assert "pairs.csv and f.csv: two tables of features have different places, such as 'b'" in said
     assert "in the second, 'b' is missing and 'c' is extra" in said
 
 
@@ -289,9 +287,9 @@ def test_features_of_other_places_are_listed(refused, folder):
     [
         (
             "7,a,b,40\n",
-            "sequence '1' has no step at time '7' in the counts, whose sequences are '1'; the steps",
+            "the counts have no step at time '7' of sequence '1'. Their sequences are '1'; its steps",
         ),
-        ("0,x,b,40\n", "from 'x' is none of the 2 places that are known, which are 'a', 'b'."),
+        ("0,x,b,40\n", "from 'x' is not among the 2 known places, which are 'a', 'b'."),
     ],
 )
 def test_known_flows_of_other_counts_are_told_before_anything_is_learned(refused, folder, rows, told):
@@ -312,7 +310,7 @@ def test_known_flows_of_other_counts_are_told_before_anything_is_learned(refused
 def test_true_flows_of_other_counts_are_refused(refused, folder, rows, told):
     (folder / "t.csv").write_text(rows)
     said = refused("flows", "score", "flows-found.csv", "--truth", "t.csv")
-    assert f"flows-found.csv and t.csv have {told}. Give the true flows of the counts" in said
+    assert f"flows-found.csv and t.csv have {told}. Give the true flows of the same counts" in said
 
 
 def test_what_is_wrong_with_counts_is_told_with_their_file(refused, folder):
@@ -323,7 +321,7 @@ def test_what_is_wrong_with_counts_is_told_with_their_file(refused, folder):
         assert "error: c.csv: sequence '1', time '1': the counts sum to 20, but time '0' has 10." in said
     (folder / "t.csv").write_text("time,parent\n1,9\n")
     said = refused("flows", "fit", "counts.csv", "--parents", "t.csv", "--model", "o.fw")
-    assert "error: counts.csv and t.csv: time '1' comes from time '9', which has no counts" in said
+    assert "error: counts.csv and t.csv: the parent of time '1' is time '9', which has no counts" in said
 
 
 # documents and ontologies

@@ -183,6 +183,6 @@ class FollowTemplate(_PairStatistics):
     def _check_order(self, world: TargetWorld) -> None:
         if not world.exchanges:
             raise TemplateError(
-                f"template {self.name!r} is for items in an order, but the world is {world!r}: give a"
+                f"template {self.name!r} needs items in an order, but the world is {world!r}: give a"
                 " Permutation."
             )

@@ -269,7 +269,7 @@ def test_what_does_not_fit_is_refused():
         Walk(Metropolis(model, Within("kind", mcmc.UniformRelabel())), worlds[0])
     with pytest.raises(InvalidArgumentError, match="different worlds"):
         Together([RELABEL, RELABEL])
-    with pytest.raises(InvalidArgumentError, match="not a template"):
+    with pytest.raises(InvalidArgumentError, match="must be of type Template"):
         templates.Within("kinds", model)
     with pytest.raises(NoCompiledFormError, match="has no program"):
         Within("kinds", object()).program(None)
