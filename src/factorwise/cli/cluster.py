@@ -123,8 +123,8 @@ class ClusterRequest:
 @click.option(
     "--splink-model",
     metavar="FILE.json",
-    help="The model that splink saved: names of columns, the expected number of matches, and weights for pairs"
-    " that have comparison levels (gamma_ columns) but no score.",
+    help="The model that splink saved: names of columns, the expected number of matches, and weights of"
+    " pairs that have comparison levels (gamma_ columns) but no score.",
 )
 @click.option(
     "--labels",
