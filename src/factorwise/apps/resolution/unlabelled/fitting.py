@@ -32,6 +32,7 @@ from factorwise.apps.resolution.unlabelled.evidence import (
 from factorwise.apps.resolution.unlabelled.identity import CONFLICT, TOP
 from factorwise.apps.resolution.unlabelled.model import PreparedPairs, UnlabelledModel
 from factorwise.apps.resolution.unlabelled.prior import (
+    DEFAULT_PAIRS,
     STRATA,
     LevelPrior,
     count_persons_alone,
@@ -304,10 +305,13 @@ def fit_prior(
     prior = LevelPrior(identity.is_person, share, partners, same, other, np.arange(STRATA - 1.0), flat, alone)
     rows = np.flatnonzero(usable)
     expected = identity.expected(pool.first[rows], pool.second[rows])
-    if not views.witnesses:
+    if float(weight[sure].sum()) < DEFAULT_PAIRS:  # other columns make hardly any pair sure, if there are any
         if identity.is_person:
-            return count_persons_alone(prior, levels[rows], expected, weight[rows], n)
-        return count_texts_alone(prior, levels[rows], weight[rows], n)
+            prior = count_persons_alone(prior, levels[rows], expected, weight[rows], n)
+        else:
+            prior = count_texts_alone(prior, levels[rows], weight[rows], n)
+    if not views.witnesses:
+        return prior
     has_namesakes = anchors.chance > CHANCE
     edges, shifts = strata_shifts(
         prior, levels[rows], expected, worth[rows], weight[rows], n, has_namesakes=has_namesakes
