@@ -324,12 +324,14 @@ def test_files_in_place_of_what_they_hold_are_refused(tmp_path):
     side = Ontology((Concept("a", "cat"),))
     aligner = OntologyAligner()
     for wrong in ("a.owl", tmp_path):
-        with pytest.raises(InvalidArgumentError, match=r"an Ontology is needed.*read_ontology"):
+        with pytest.raises(InvalidArgumentError, match="must be of type Ontology"):
             aligner.fit(wrong, side, [("a", "a")])
         with pytest.raises(InvalidArgumentError, match=r"an Ontology is needed.*read_ontology"):
+            aligner.fit_pairs([(wrong, side, [("a", "a")])])
+        with pytest.raises(InvalidArgumentError, match="Ontology"):
             aligner.fit_unlabelled(side, wrong)
         with pytest.raises(InvalidArgumentError, match=r"list of known matches.*read_alignment"):
-            aligner.fit(side, side, wrong)
+            aligner.fit_pairs([(side, side, wrong)])
 
 
 def test_a_reference_may_be_what_was_read_from_a_file():
@@ -467,7 +469,7 @@ def test_a_model_of_another_version_with_other_features_is_refused(tmp_path):
     names = ["matches: something of old", *saved.metadata["names"][1:]]
     metadata = {**saved.metadata, "names": names}
     write_model(path, ModelFile(kind=KIND, metadata=metadata, arrays=saved.arrays))
-    with pytest.raises(InvalidArgumentError, match=r"other features .*: train it again"):
+    with pytest.raises(InvalidArgumentError, match=r"features .* differ .*: train it again"):
         OntologyAligner.load(path).predict(LEFT, RIGHT)
 
 

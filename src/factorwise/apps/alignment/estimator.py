@@ -45,7 +45,7 @@ from factorwise.validation import check_count
 KIND = "alignment"
 DRAWN_BY_LABELS = 5.0  # precision of the prior of learning from known matches, around self-trained weights
 
-Reference = Iterable[tuple[str, str] | Correspondence]
+Reference = Iterable[tuple[Any, ...]]  # pairs of ids, or each a Correspondence
 
 
 class Match(NamedTuple):
@@ -213,22 +213,15 @@ class OntologyAligner(LearnedEstimator):
         scores = features @ self.weights_[: features.shape[1]]
         self.calibration_: tuple[float, float] = _calibrated(scores, true)
         self.reliability_: Reliability | None = reliability(self._probability(scores), true)
-        self.settings_ = plain_settings(
+        self._record(
             {
-                "one_to_one": self.one_to_one,
-                "search_steps": self.search_steps,
-                "random_state": self._seed(),
-                "calibration": list(self.calibration_),
-                "reliability": self.reliability_.as_dict(),
-                "learning": {
-                    "update": rule.as_dict(),
-                    "accept": self.accept,
-                    "temperature": self.temperature,
-                    "metric": self.metric,
-                    "complete": self.complete,
-                    "passes": self.passes,
-                    "steps": self.steps,
-                },
+                "update": rule.as_dict(),
+                "accept": self.accept,
+                "temperature": self.temperature,
+                "metric": self.metric,
+                "complete": self.complete,
+                "passes": self.passes,
+                "steps": self.steps,
             }
         )
         return self
@@ -240,16 +233,7 @@ class OntologyAligner(LearnedEstimator):
         flat = model.blocks.flat(starting_weights(weights, one_to_one=self.one_to_one))
         self._keep(Learned(flat, flat, flat, 0.0, [], interrupted=False), model)
         self.calibration_, self.reliability_ = (1.0, 0.0), None
-        self.settings_ = plain_settings(
-            {
-                "one_to_one": self.one_to_one,
-                "search_steps": self.search_steps,
-                "random_state": self._seed(),
-                "calibration": list(self.calibration_),
-                "reliability": None,
-                "learning": {"update": "self-training"},
-            }
-        )
+        self._record({"update": "self-training"})
         return self
 
     def predict(self, left: Ontology, right: Ontology) -> list[Match]:
@@ -274,9 +258,8 @@ class OntologyAligner(LearnedEstimator):
         edges = candidates.edges - np.array([0, candidates.n_left])
         at = np.flatnonzero((edges == number).all(axis=1))
         if not len(at):
-            return MatchExplanation(
-                0.0, False, [("nothing in common, so that they are not compared", 0.0)], [], []
-            )
+            nothing = [("nothing in common, so that they are not compared", 0.0)]
+            return MatchExplanation(0.0, False, nothing, [], [])
         row = candidates.features[at[0]] * self.weights_[: len(candidates.names)]
         reasons = [(candidates.names[k], float(row[k])) for k in np.argsort(-np.abs(row)) if row[k]]
         beside = np.flatnonzero((edges == number).any(axis=1))
@@ -310,6 +293,23 @@ class OntologyAligner(LearnedEstimator):
         check_count("search_steps", self.search_steps)
         steps = self.search_steps * candidates.n_concepts
         return candidates, scores, annealed_matching(candidates, model, steps=steps, seed=self._seed())
+
+    def _record(self, learning: Mapping[str, Any]) -> None:
+        """Set what a model file tells of the training."""
+        self.settings_ = plain_settings(
+            {
+                "one_to_one": self.one_to_one,
+                "search_steps": self.search_steps,
+                "random_state": self._seed(),
+                "calibration": list(self.calibration_),
+                "reliability": None if self.reliability_ is None else self.reliability_.as_dict(),
+                "learning": dict(learning),
+            }
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the last two ontologies: they would make a copy of an aligner large."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_last"}
 
     def _adapted(self, left: Ontology, right: Ontology) -> tuple[ConceptPairs, NDArray[np.float64]]:
         """Return what `adapted_pairs` does; the last two ontologies are remembered."""
