@@ -362,7 +362,7 @@ def check_ontologies(*sides: object) -> None:
             )
 
 
-def reference_pairs(reference: Reference) -> list[tuple[str, str]]:
+def reference_pairs(reference: Iterable[Any]) -> list[tuple[str, str]]:
     """Return the pairs of ids of a reference; correspondences of another relation than ``=`` are left out."""
     if isinstance(reference, str | PathLike):
         raise InvalidArgumentError(
