@@ -27,7 +27,7 @@ def test_texts_are_summed_letter_by_letter():
 
 def test_codes_are_sorted_within_their_rows_only():
     draws = np.random.default_rng(3)
-    offsets = np.append(0, np.cumsum(draws.integers(0, 40, 50)))
+    offsets = np.append(0, np.cumsum(draws.integers(0, 90, 50)))
     codes = draws.integers(0, 1000, offsets[-1]).astype(np.int32)
     expected = codes.copy()
     sort_rows(offsets, codes)

@@ -30,5 +30,15 @@ def sum_letters(start: Int64s, letters: UInt8s, sums: UInt64s) -> None:
 def sort_rows(offsets: Int64s, codes: Int32s) -> None:
     """Sort the codes ``offsets[r]:offsets[r + 1]`` of each row, in place."""
     for r in range(len(offsets) - 1):
-        if offsets[r + 1] - offsets[r] > 1:
-            codes[offsets[r] : offsets[r + 1]].sort()
+        low, high = offsets[r], offsets[r + 1]
+        gap = 1
+        while gap < (high - low) // 3:
+            gap = 3 * gap + 1
+        while gap > 0:
+            for k in range(low + gap, high):
+                code, at = codes[k], k
+                while at - gap >= low and codes[at - gap] > code:
+                    codes[at] = codes[at - gap]
+                    at -= gap
+                codes[at] = code
+            gap //= 3

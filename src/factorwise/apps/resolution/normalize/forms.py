@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.normalize.pair_values import PairValues
 from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
-from factorwise.io.columns import IN_MEMORY, Columns
+from factorwise.io.columns import IN_MEMORY, Columns, release
 from factorwise.types import Bools, Ints
 from factorwise.variables.sparse_rows import starts_of
 
@@ -26,6 +26,8 @@ MISSING = -1
 LARGEST = 2_000_000_000  # bytes; strings with offsets of 32 bits can hold a little more
 
 _ROWS = 1 << 17  # worked on in one go, where temporary arrays are large
+
+_COUNTED = 1 << 23  # codes that are counted at a time
 
 Codes: TypeAlias = NDArray[np.int32]
 
@@ -63,7 +65,7 @@ class Strings:
         """Return how many rows of the table have each value."""
         if self.whole is not None:
             return self.whole
-        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
+        counts = _counts(self.codes, len(self.values))
         return Frequencies(counts, int(counts.sum()))
 
     @property
@@ -145,7 +147,7 @@ class Lists:
         """Return how many rows of the table have each value."""
         if self.whole is not None:
             return self.whole
-        counts = np.bincount(self.codes, minlength=len(self.values))
+        counts = _counts(self.codes, len(self.values))
         return Frequencies(counts, int((~self.missing).sum()))
 
     @property
@@ -362,6 +364,16 @@ def coded_if_repeated(column: pa.Array | pa.ChunkedArray) -> Strings:
 def _is_every(codes: Ints, n_rows: int) -> bool:
     """Whether codes choose all rows in their order, as those of a column without repeats do."""
     return len(codes) == n_rows and bool((codes == np.arange(n_rows)).all())
+
+
+def _counts(codes: Codes, size: int) -> NDArray[np.int64]:
+    """Count codes below a size, some at a time, because all of them would be copied; -1 does not count."""
+    counts = np.zeros(size, np.int64)
+    for low in range(0, len(codes), _COUNTED):
+        part = codes[low : low + _COUNTED]
+        counts += np.bincount(part[part >= 0], minlength=size)
+        release(codes)
+    return counts
 
 
 def _codes(indices: pa.Array) -> Codes:
