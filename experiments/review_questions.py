@@ -27,9 +27,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
-from peers import Peer
 from resolution_entities import split_set
-from resolution_tasks import SETS, entities_with
+from resolution_tasks import SETS, entities_with  # which lets the modules of benchmarks/ be found
 
 from factorwise import EntityResolver
 from factorwise.apps.resolution.curation.candidates import WHOLE
@@ -47,12 +46,14 @@ from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
 from factorwise.store.store import ALL_BUT, DIFFERENT, SAME
 
+from peers import Peer  # isort: skip
+
 DEFAULT = ("cora1295", "historical_50k", "chicago_early_childhood", "abt_buy", "aminer110")
 MARKS = (25, 50, 100, 200)
 DEDUPE = Peer("dedupe", ("dedupe==3.0.3", "BTrees<=6.4"))
 SCRIPTS = Path(__file__).parents[1] / "benchmarks" / "resolution_peers"
-PAIRS = f"{EXPECTED}, pairs only"
-STRATEGIES = (EXPECTED, PAIRS, UNCERTAIN, RANDOM)
+PAIRS = ", pairs only"  # after the name of a strategy
+STRATEGIES = (UNCERTAIN, UNCERTAIN + PAIRS, EXPECTED, RANDOM)
 COVERED: dict[tuple[int, str], list[bool]] = {}  # by answers and measure, whether intervals held the truth
 
 
@@ -111,7 +112,7 @@ def measure(name: str, salt: str, seed: int, options: argparse.Namespace) -> dic
             found = fitted.resolve(table, id="id").labels
             print(f"  half of all entities {b_cubed(truth, found).f1:.4f}", flush=True)
         curves: dict[str, list[float]] = {}
-        for strategy in [EXPECTED] if options.estimate else options.strategies.split("; "):
+        for strategy in [UNCERTAIN] if options.estimate else options.strategies.split("; "):
             begun = time.process_time()
             if strategy == DEDUPE.name:
                 curves[strategy] = ask_by_dedupe(name, table, truth, seed)
@@ -120,8 +121,8 @@ def measure(name: str, salt: str, seed: int, options: argparse.Namespace) -> dic
             engine = QuestionEngine(
                 records,
                 labels,
-                strategy=EXPECTED if strategy == PAIRS else strategy,
-                whole=strategy != PAIRS,
+                strategy=strategy.removesuffix(PAIRS),
+                whole=not strategy.endswith(PAIRS),
                 teach=not options.no_teaching,
                 seed=seed,
                 team=team,

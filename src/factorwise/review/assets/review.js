@@ -205,7 +205,7 @@ function answer(said) {
   answering = true;
   doing(async () => {
     const found = await ask("api/answer", body);
-    const changed = found.changed.map((one) => `entity ${one.entity} has ${one.records}`).join(", ");
+    const changed = found.changed.map((one) => `entity ${one.entity} ${one.records ? `has ${one.records}` : "is gone"}`).join(", ");
     say(`Saved as decision ${found.saved}; ${found.moved} records moved${changed ? `: ${changed} now` : ""}.`);
     drawQuestion(found);
     drawQuality();

@@ -13,7 +13,7 @@ from factorwise.types import Ints
 
 EXPECTED, UNCERTAIN, RANDOM, AGAIN = "expected change", "nearest to one half", "random", "disagreement"
 MOST_SHOWN = 12  # records of a question about whole entities
-WHOLE_GAIN = 2.5  # how many times more such a question must be worth: it takes longer to answer
+WHOLE_GAIN = 4.0  # how many times more such a question must be worth: it takes longer to answer
 TOGETHER, APART = ", together", ", apart"  # added to the reason of a random question when it is answered
 
 

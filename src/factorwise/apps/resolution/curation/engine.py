@@ -1,11 +1,10 @@
 """Which question to ask, and what an answer changes: in memory, without a store.
 
-The question is the one whose answer is expected to change B-cubed most; entities that were asked about lately
-wait for their turn, so that doubts of all kinds come up, and a share of the questions is drawn at random for
-an unbiased estimate of quality. Where several of the groups around it are in doubt, one question shows them
-all. An answer holds at once, and the entities that it speaks of are searched again. What it teaches concerns
-all records and takes longer: `prepare` finds new weights, entities and questions while people read the next
-question, and `adopt` makes them current.
+The question is the one that is most open, its probability nearest to one half. A share of the questions is
+drawn at random for an unbiased estimate of quality. Where several of the groups around it are in doubt, one
+question shows them all. An answer holds at once, and the entities that it speaks of are searched again. What
+it teaches concerns all records and takes longer: `prepare` finds new weights, entities and questions while
+people read the next question, and `adopt` makes them current.
 """
 
 from __future__ import annotations
@@ -60,6 +59,7 @@ from factorwise.types import Ints
 
 POOL = 2_000  # questions that are kept ready
 TIRED = 0.5  # what a question is worth less for each one about the same entity before
+FIRST = 25  # answers before the first question about whole entities: until then pairs teach the weights more
 AT_ONCE = 1_500_000  # links that are looked at after an answer; of more, others after each answer
 LEARNING = LinkSearch(rounds=2, sweeps=1, hot=0.02, cold=0.02, jumps=1.0, extra=4)
 
@@ -94,7 +94,7 @@ class QuestionEngine:
     records, labels
         The links, and the entity of each record.
     strategy
-        How questions are chosen: by the ``expected change`` of B-cubed, ``nearest to one half``, or at
+        How questions are chosen: ``nearest to one half``, by the ``expected change`` of B-cubed, or at
         ``random`` among those that could be asked.
     random_share
         The share of questions that are drawn at random, to estimate quality.
@@ -111,7 +111,7 @@ class QuestionEngine:
         records: LinkedRecords,
         labels: Ints,
         *,
-        strategy: str = EXPECTED,
+        strategy: str = UNCERTAIN,
         random_share: float = 0.1,
         teach: bool = True,
         whole: bool = True,
@@ -163,7 +163,7 @@ class QuestionEngine:
                 continue
             kind, wanted = SPLIT if together else MERGE, self.strategy
             found = Choice(left, right, together, float(chance[place]), kind, wanted, float(value[place]))
-            if self.whole and self.strategy == EXPECTED:
+            if self.whole and self.strategy != RANDOM and len(self._answered.links) >= FIRST:
                 return widen(found, pool, value, self.labels, self.verdicts)
             return found
         return None

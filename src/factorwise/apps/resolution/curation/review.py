@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
     moved
         How many records are in another entity now.
     changed
-        The entities that these are in now, and how many records each has.
+        The entities that these were in or are in now, and how many records each has.
     """
 
     decision: int
@@ -399,7 +399,7 @@ class Review(Browser):
             raise
         self._last = (number, who)
         labels = self.engine.labels
-        names = np.unique(labels[changed]).tolist()
+        names = np.unique([before[changed], labels[changed]]).tolist()
         return Outcome(number, len(changed), tuple((name, int((labels == name).sum())) for name in names))
 
     def _question(self, choice: Choice) -> Question:

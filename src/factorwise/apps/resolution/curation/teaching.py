@@ -152,6 +152,7 @@ def label_links(decision: Mapping[str, Any], graph: LinkGraph) -> LabelledLinks:
         weight = np.full(len(others), GROUP_WEIGHT / max(len(others), 1))
         if one is not two:
             weight[others == link[0]] += 1.0  # of the first record of either group
+        weight /= len(pairs)  # an answer about many groups is one answer, and not mostly of one kind
         found.append(LabelledLinks(others, np.full(len(others), same), weight))
     return LabelledLinks.join(found)
 
