@@ -79,11 +79,12 @@ def test_codes_that_are_written_in_two_ways_are_one(case):
 @pytest.mark.parametrize(
     ("case", "least"), [(universities, 0.9), (misspelled_items, 0.97), (inventors, 0.93)]
 )
-def test_one_column_says_how_its_values_vary(case, least):
+def test_one_column_says_how_its_values_vary(case, least, tmp_path):
     table, truth = case(150)
     resolver = fitted(table)
     report = resolver.knowledge_.unlabelled.report
     assert b_cubed(truth, resolver.predict(table)).f1 > least
+    resolver.save(tmp_path / "m.fw")
     assert "namesakes cannot be seen" in report["warnings"][0]
 
 

@@ -200,7 +200,7 @@ def count_persons_alone(
         same = prior.same.copy()
         same[high] = default.sum() * seen / seen.sum()
         # `share` times the frequency of equal identities was counted, and stays
-        found = replace(prior, same=same, share=prior.share * prior.same[TOP] / same[TOP])
+        found = replace(prior, same=same, share=float(prior.share * prior.same[TOP] / same[TOP]))
     return found
 
 
