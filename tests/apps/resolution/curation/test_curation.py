@@ -14,11 +14,12 @@ from factorwise.apps.resolution.curation import Curator, Review, engine
 from factorwise.apps.resolution.curation.curator import ONE_PER_SOURCE
 from factorwise.apps.resolution.curation.estimates import CellAnswers, estimate_quality
 from factorwise.apps.resolution.curation.regions import LinkedRecords
-from factorwise.apps.resolution.curation.teaching import fit_around
+from factorwise.apps.resolution.curation.teaching import fit_around, label_links
 from factorwise.apps.resolution.curation.verdicts import Verdicts
 from factorwise.errors import InvalidArgumentError
 from factorwise.metrics.clustering import b_cubed
 from factorwise.store import Store
+from factorwise.world.links import LinkGraph
 
 
 @pytest.fixture(scope="module")
@@ -409,6 +410,19 @@ def test_verdicts_follow_from_each_other():
     assert verdicts.add(decision("same", [4], [9], context=[[], [2, 7]]))
     assert verdicts.known(9, 7) is True
     assert verdicts.known(9, 2) is False  # what was shown beside gives way to what was said
+
+
+def test_an_answer_about_many_groups_counts_for_no_more_than_one_about_two():
+    rows = np.triu_indices(6, 1)
+    graph = LinkGraph.from_pairs(6, *rows)
+    pair = {"answer": "different", "parts": [[0], [1]], "context": [[2], [3]]}
+    parts = [[0, 1, 2], [3], [4], [5]]
+    whole = {"answer": "all but", "parts": parts, "context": []}
+    apart = {"answer": "different", "parts": [[row] for row in range(6)], "context": []}
+    one, several, all_apart = (label_links(answer, graph).weight.sum() for answer in (pair, whole, apart))
+    assert one == pytest.approx(4.0)
+    assert 0.0 < several <= one
+    assert all_apart == pytest.approx(one)
 
 
 def test_regression_around_a_prior_has_a_zero_gradient():
