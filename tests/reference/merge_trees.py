@@ -31,6 +31,11 @@ def items_below(node, left, right):
     return items_below(left[node], left, right) | items_below(right[node], left, right)
 
 
+def add_parts(node, left, right, number):
+    """Return the sum of the numbers of the items below a node."""
+    return sum(number[item] for item in items_below(node, left, right))
+
+
 def mark_forbidden(node, left, right, forbidden_pairs, sources):
     """Return whether a node has a pair that must not be together, or two items of one source."""
     items = items_below(node, left, right)

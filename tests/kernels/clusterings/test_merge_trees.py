@@ -28,6 +28,10 @@ def test_chances_and_cuts_are_those_of_the_plain_definitions(number):
     left, right, parent = random_tree(rng)
     root, whole = 2 * N - 2, rng.random(2 * N - 1)
     whole[:N] = 1.0
+    counts = np.append(rng.integers(1, 9, N).astype(float), np.zeros(N - 1))
+    sums = counts.copy()
+    compiled.add_parts(left, right, N, sums)
+    assert sums.tolist() == [plain.add_parts(node, left, right, counts) for node in range(2 * N - 1)]
     split = np.empty(2 * N - 1)
     compiled.split_chances(parent, whole, split)
     expected = [plain.split_chances(node, root, left, right, whole) for node in range(2 * N - 1)]
