@@ -236,7 +236,7 @@ def kernels(model, n):
     return {**walks, "gibbs": PartitionGibbs(model)}
 
 
-MIXTURES = tuple(mixtures(None, 4))
+MIXTURES = tuple(mixtures(Model([ClusterSize()]), 4))
 KERNELS = (*MIXTURES, "gibbs")
 
 
