@@ -279,7 +279,7 @@ def test_features_of_other_places_are_listed(refused, folder):
     words = ("--features", "pairs.csv", "--features", "f.csv", "--model", "o.fw")
     said = refused("flows", "fit", "counts.csv", *words)
     assert "pairs.csv and f.csv: two tables of features have different places, such as 'b'" in said
-    assert "in the second, 'b' is missing and 'c' is extra" in said
+    assert "in the second table 'b' is missing and 'c' is extra" in said
 
 
 @pytest.mark.parametrize(
