@@ -77,11 +77,17 @@ def _guard_methods(owner: type) -> None:
         function = getattr(member, "__func__", member)
         if not isinstance(function, types.FunctionType) or hasattr(function, "checks_types"):
             continue
-        if name.startswith("_") and (name != "__init__" or estimates):
+        if (name.startswith("_") and (name != "__init__" or estimates)) or _says_nothing(function):
             continue
         before = name == "__init__" or estimates or member is not function
         guarded = check_types(function) if before else explain_failures(function)
         setattr(owner, name, guarded if member is function else type(member)(guarded))
+
+
+def _says_nothing(function: types.FunctionType) -> bool:
+    """Whether no parameter has an annotation to check: functions that are compiled must stay as they are."""
+    annotated = {name: text for name, text in function.__annotations__.items() if name != "return"}
+    return all(text in ("Any", "object") for text in annotated.values())
 
 
 def check_types(function: Checked) -> Checked:
