@@ -223,8 +223,7 @@ def resolve(options: Options, request: ResolveRequest) -> dict[str, Any]:
         "blocking": blocking,
         "search": {"rounds": found.found.rounds, "stopped": reason, "score": _finite(found.found.score)},
         "interrupted": interrupted,
-        "uncertain_pairs": None if found.posterior is None else len(found.posterior.uncertain_pairs()),
-        "draws": None if found.posterior is None else len(found.posterior.labels),
+        **_drawn(found),
         "also_written": written,
         **clock.cost(),
     }
@@ -232,16 +231,19 @@ def resolve(options: Options, request: ResolveRequest) -> dict[str, Any]:
     if request.report is not None:
         from factorwise.cli.resolve.report import write_apply_report
 
-        document["report"] = write_apply_report(
-            Page(request.report, options, request.inputs()),
-            document,
-            content(),
-            found,
-            resolver.knowledge_,
-            rounds,
-            values=not request.no_values,
-        )
+        page = Page(request.report, options, request.inputs())
+        shown = page, document, content(), found, resolver.knowledge_, rounds
+        document["report"] = write_apply_report(*shown, values=not request.no_values)
     return document
+
+
+def _drawn(found: Resolution) -> dict[str, int | None]:
+    """Return how many pairs are uncertain, and by how many draws; None where none were made."""
+    drawn = found.posterior
+    return {
+        "uncertain_pairs": None if drawn is None else len(drawn.uncertain_pairs()),
+        "draws": None if drawn is None else len(drawn.labels),
+    }
 
 
 def _clear_checkpoint(request: ResolveRequest, reason: str) -> None:
