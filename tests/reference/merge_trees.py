@@ -87,10 +87,3 @@ def pair_chances(items, root, left, right, whole):
 def split_chances(node, root, left, right, whole):
     """Return the probability that no cluster has all items of a node."""
     return 1.0 - pair_chances(items_below(node, left, right), root, left, right, whole)
-
-
-def add_parts(node, left, right, first, number):
-    """Return the sum of the numbers of the highest nodes before the first one, at or below a node."""
-    if node < first:
-        return number[node]
-    return sum(add_parts(part, left, right, first, number) for part in (left[node], right[node]))

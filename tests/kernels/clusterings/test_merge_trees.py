@@ -49,16 +49,6 @@ def test_chances_and_cuts_are_those_of_the_plain_definitions(number):
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_sums_over_parts_are_those_of_the_plain_definition(number):
-    rng = np.random.default_rng(number)
-    left, right, _ = random_tree(rng)
-    given, first = rng.integers(1, 5, 2 * N - 1), N + number % 3
-    summed = given.copy()
-    compiled.add_parts(left, right, first, summed)
-    assert summed.tolist() == [plain.add_parts(node, left, right, first, given) for node in range(2 * N - 1)]
-
-
-@pytest.mark.parametrize("number", range(5))
 def test_best_links_are_those_of_the_plain_definition(number):
     rng = np.random.default_rng(number)
     left, right, parent = random_tree(rng)
