@@ -24,6 +24,7 @@ from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.normalize.pair_values import PairValues
 from factorwise.apps.resolution.normalize.stored_forms import StoredForms
 from factorwise.apps.resolution.normalize.vectors import Vectors
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.cli.resolve.apply import _handed_over
 from factorwise.distributed import LocalExecutor
 from factorwise.errors import InvalidArgumentError
@@ -132,6 +133,16 @@ def test_forms_come_back_from_files_as_they_were(resolver):
             assert type(again) is type(column)
             assert again.to_arrow().equals(column.to_arrow())
             assert np.array_equal(again.missing, column.missing)
+
+
+def test_dates_are_read_in_one_order_in_all_stretches(monkeypatch):
+    """Only the last rows tell that months come first."""
+    table = pa.table({"born": ["01/02/1990", "03/04/1991", "05/06/1992", "07/08/1993", "12/24/1994", None]})
+    fields = [FieldSpec("born", "date")]
+    whole = normalize(table, fields)["born"]["month"].to_list()
+    monkeypatch.setattr(normal_forms, "ROWS_OF_A_STRETCH", 2)
+    assert normalize(table, fields)["born"]["month"].to_list() == whole
+    assert whole[:5] == [1.0, 3.0, 5.0, 7.0, 12.0]
 
 
 @pytest.mark.parametrize("threads", [None, 2])

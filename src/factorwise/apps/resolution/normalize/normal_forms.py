@@ -35,6 +35,7 @@ not ``Na`` in a name, which is one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -56,7 +57,12 @@ from factorwise.apps.resolution.normalize.forms import (
 )
 from factorwise.apps.resolution.normalize.lists import is_list, list_forms
 from factorwise.apps.resolution.normalize.names import name_forms
-from factorwise.apps.resolution.normalize.quantities import date_forms, number_forms, numbers_of
+from factorwise.apps.resolution.normalize.quantities import (
+    date_forms,
+    day_or_month_first,
+    number_forms,
+    numbers_of,
+)
 from factorwise.apps.resolution.normalize.stored_forms import StoredForms
 from factorwise.apps.resolution.normalize.uniting import unite_forms
 from factorwise.apps.resolution.normalize.vector_forms import vector_forms
@@ -110,6 +116,9 @@ def _forms_of_stretches(
     """Return the normal forms of one column, made of so many rows at a time."""
     size = max(len(column), 1) if spec.kind in _WHOLE else ROWS_OF_A_STRETCH
     starts = range(0, max(len(column), 1), size)
+    if len(starts) > 1 and spec.kind == "date" and spec.option("order") == "auto":
+        order = day_or_month_first(encoded(_plain(column)).values.to_pylist())
+        spec = replace(spec, options={**spec.options, "order": order})  # the same in all stretches
     parts: dict[int, MutableMapping[str, Form]] = {}
     if executor is None or len(starts) == 1:
         for place, low in enumerate(starts):
