@@ -146,7 +146,8 @@ def read_parquet(path: Path, columns: Sequence[str] | None, most: int | None = N
                 schema = file.schema_arrow
                 if wanted is not None:
                     schema = pa.schema([schema.field(name) for name in wanted], schema.metadata)
-                table = table_in_file(schema, (batch.cast(schema) for batch in batches))
+                tables = (pa.Table.from_batches([batch]).cast(schema) for batch in batches)
+                table = table_in_file(schema, (batch for part in tables for batch in part.to_batches()))
             else:
                 table = file.read(columns=wanted)
             return table if columns is not None else table.drop_columns(_index_columns(table))
