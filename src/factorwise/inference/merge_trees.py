@@ -122,7 +122,7 @@ class MergeTree:
         return LinkPosterior(labels, np.minimum(together, 1.0), (own / len(rows)).astype(np.float32))
 
     def entities_united(self) -> Int64s:
-        """Return how many of the clusters that were found each node unites: one, up to those."""
+        """Return how many of the clusters that were found each node unites; 1 for them and below."""
         united = np.ones(len(self.mean), np.int64)
         add_parts(self.left, self.right, self.n_inner, united)
         return united
@@ -256,10 +256,10 @@ def _join(
 
 def _between_clusters(cluster: Int64s, links: _Links) -> _Links:
     """Sum the links between every two clusters."""
-    a, two = cluster[links.first], cluster[links.second]
-    across = a != two
+    first, second = cluster[links.first], cluster[links.second]
+    across = first != second
     n = int(cluster.max(initial=0)) + 1
-    pairs = np.minimum(a, two)[across] * n + np.maximum(a, two)[across]
+    pairs = np.minimum(first, second)[across] * n + np.maximum(first, second)[across]
     distinct, number = np.unique(pairs, return_inverse=True)
     sums = np.bincount(number, weights=links.sum[across], minlength=len(distinct)).astype(np.float64)
     return _Links(distinct // n, distinct % n, sums)

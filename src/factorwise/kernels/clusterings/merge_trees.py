@@ -199,7 +199,7 @@ def mark_forbidden(
 
 @kernel
 def add_parts(left: Nodes, right: Nodes, first: int, number: Nodes) -> None:
-    """Set each node from the first on to the sum of the numbers of its two children."""
+    """Set the number of each node from ``first`` on to the sum of the numbers of its two children."""
     for node in range(first, len(left)):
         number[node] = number[left[node]] + number[right[node]]
 

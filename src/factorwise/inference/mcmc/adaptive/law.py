@@ -85,7 +85,7 @@ def checked_kinds(given: tuple[float, float, float]) -> tuple[float, float, floa
     fits = len(kinds) == 3 and all(0 <= odds < math.inf for odds in kinds) and min(kinds[:2]) > 0
     if not fits:
         raise InvalidArgumentError(
-            f"kinds must be the odds of splits, merges and moves, but {kinds!r} was given: the first"
+            f"kinds must be the odds of splits, merges and moves, but {given!r} was given: the first"
             " two must be positive, because a split undoes a merge, and the third zero or more."
         )
     return kinds  # type: ignore[return-value]
