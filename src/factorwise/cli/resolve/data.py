@@ -138,19 +138,17 @@ def read_records(
     prefix_ids: bool,
     encoding: str | None,
     hidden: Sequence[str] = (),
-    scores: str | None = None,
-    score_column: str | None = None,
-    score_kind: str | None = None,
     most: int | None = None,
+    **scored: str | None,
 ) -> Records:
     """Read one file, or several under one another.
 
     hidden
         Further columns that must be there and are not compared.
-    scores, score_column, score_kind
-        A file of pairs that another tool has scored, and how it is read.
     most
         Bytes that each file may take in memory; see `read_table`.
+    scored
+        A file of pairs that another tool has scored, and how it is read: what `with_scores` takes.
     """
     from factorwise.io.models.provenance import public_name
     from factorwise.io.tables.names import require_columns
@@ -182,23 +180,33 @@ def read_records(
     column = source or (SOURCE_COLUMN if several else None)
     sources = None if column is None else numbered_sources(table.column(column), column, name)
     leave_out = tuple(dict.fromkeys([id_column, *own, *asked]))
-    if scores is None and (score_column is not None or score_kind is not None):
-        raise click.UsageError("--score-column and --score-kind say how --scores FILE is read: give it, too.")
-    if scores is not None:
-        table = with_scores(table, id_column, scores, score_column, score_kind, encoding)
+    table = with_scores(table, id_column, encoding, **scored)
     return Records(name, origin, table, ids, sources, leave_out)
 
 
 def with_scores(
-    table: pa.Table, id_column: str, path: str, column: str | None, kind: str | None, encoding: str | None
+    table: pa.Table,
+    id_column: str,
+    encoding: str | None,
+    *,
+    scores: str | None = None,
+    score_column: str | None = None,
+    score_kind: str | None = None,
 ) -> pa.Table:
-    """Return records with a column of the scores of their pairs, read from a file."""
+    """Return records with a column of the scores of their pairs, if there is a file of them."""
+    if scores is None:
+        if score_column is not None or score_kind is not None:
+            raise click.UsageError(
+                "--score-column and --score-kind say how --scores FILE is read: give it, too."
+            )
+        return table
     from factorwise.apps.resolution.pair_scores import add_pair_scores
     from factorwise.apps.resolution.scored_pairs.tables import read_scored_pairs
 
-    pairs = given_table(path, encoding=encoding)
-    with speaking_of(path):
-        return add_pair_scores(table, read_scored_pairs(pairs, score=column, kind=kind), id_column)
+    pairs = given_table(scores, encoding=encoding)
+    with speaking_of(scores):
+        scored = read_scored_pairs(pairs, score=score_column, kind=score_kind)
+        return add_pair_scores(table, scored, id_column)
 
 
 def without_scores(table: pa.Table) -> pa.Table:

@@ -91,9 +91,8 @@ def read_known(onto: str, old: str, records: Records, reading: Mapping[str, Any]
         columns = [table.column(source).cast(pa.string()) for table in (before, records.table)]
         both = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
         sources = numbered_sources(both, source, f"{old} and {records.name}")
-    if reading["scores"] is not None:
-        how = reading["scores"], reading["score_column"], reading["score_kind"], encoding
-        before = with_scores(before, id_column, *how)
+    scored = {name: reading[name] for name in ("scores", "score_column", "score_kind")}
+    before = with_scores(before, id_column, encoding, **scored)
     everyone = pa.concat_arrays([ids, records.ids.cast(pa.string())])
     return KnownRecords(old, before, entity, id_column, everyone, sources)
 
