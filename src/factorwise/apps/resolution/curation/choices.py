@@ -48,7 +48,7 @@ class Choice(NamedTuple):
 def widen(
     choice: Choice, pool: QuestionPairs, value: NDArray[np.float64], labels: Ints, verdicts: Verdicts
 ) -> Choice:
-    """Return a question about all doubtful groups around a pair, if it is worth the longer answer."""
+    """Return a question about all uncertain groups around a pair, if it is worth the longer answer."""
     ends = labels[[choice.left, choice.right]]
     one, two = labels[pool.left], labels[pool.right]
     beside = np.isin(one, ends) | np.isin(two, ends)

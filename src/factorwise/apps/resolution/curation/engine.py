@@ -1,7 +1,7 @@
 """Which question to ask, and what an answer changes: in memory, without a store.
 
 The question is the one that is most open, its probability nearest to one half. A share of the questions is
-drawn at random for an unbiased estimate of quality. Where several of the groups around it are in doubt, one
+drawn at random for an unbiased estimate of quality. Where several of the groups around it are uncertain, one
 question shows them all. An answer holds at once, and the entities that it speaks of are searched again. What
 it teaches concerns all records and takes longer: `prepare` finds new weights, entities and questions while
 people read the next question, and `adopt` makes them current.
