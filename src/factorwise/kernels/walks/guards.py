@@ -11,8 +11,10 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -43,7 +45,9 @@ MESSAGES = {
     CHOSEN: "did not return the place of an offered target: a number from 0 to move.choices - 1",
 }
 
-_numbers: dict[Any, int] = {}  # of the users' functions that were bound so far
+# The number of each of the users' functions that were bound so far, by role; forgotten with the function.
+_numbers: WeakKeyDictionary[Callable[..., Any], dict[str, int]] = WeakKeyDictionary()
+_next_number = count(1)
 
 
 def guarded_program(program: Program, world: Any, targets: int) -> Program:
@@ -60,7 +64,7 @@ def guarded_program(program: Program, world: Any, targets: int) -> Program:
         return program
     arrays = dict(program.arrays)
     for role in foreign:
-        number = _numbers.setdefault((role, program.functions[role]), len(_numbers) + 1)
+        number = _numbers.setdefault(program.functions[role], {}).setdefault(role, next(_next_number))
         arrays |= {
             f"own_{role}": Pointers([Unguarded(program)], (role,)),
             f"number_{role}": np.array([number]),
@@ -111,8 +115,8 @@ def is_foreign(function: Any) -> bool:
 def check_faults(overflow: int) -> None:
     """Say which function of a user's own did what wrong, if ``move.overflow`` holds such a fault."""
     number, fault = divmod(overflow, FAULTS)
-    for (role, function), known in _numbers.items():
-        if known == number:
+    for function, numbers in _numbers.items() if fault else ():
+        for role in (role for role, known in numbers.items() if known == number):
             code = inspect.unwrap(function).__code__
             where = f"{Path(code.co_filename).name}, line {code.co_firstlineno}"
             raise ProgramError(
