@@ -64,7 +64,7 @@ def refuse_other_kind(start: bytes, name: str, wanted: str) -> None:
 
 
 def form_by_ending(path: str | os.PathLike[str], endings: Mapping[str, str], default: str) -> str:
-    """Return the form in which a file is to be written; refuse an ending that stands for none.
+    """Return the format that the ending of a file names; refuse endings that name none.
 
     endings
         The form that each ending stands for, in lower case. Longer endings come first where one is the end

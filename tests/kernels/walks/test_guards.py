@@ -75,10 +75,10 @@ def walk(proposer, engine, start=START, model=SIZES):
         (Move(set_to_numbers, (-1, 0, 1, 0)), "set a move.item that is not an item"),
         (Move(set_to_numbers, (0, 10**9, 1, 0)), "did not set move.source"),
         (Move(set_to_numbers, (2, 0, 2, 0)), "did not set move.source"),
-        (Move(set_to_numbers, (0, 0, 10**9, 0)), "set a move.target that is no target"),
-        (Move(set_to_numbers, (0, 0, 0, 0)), "or is where it is already"),
-        (Move(set_to_numbers, (0, 0, 1, 7)), "set a number of the world"),
-        (Move(set_to_numbers, (0, 0, 10**9, 1)), "set a move.target that is no target"),
+        (Move(set_to_numbers, (0, 0, 10**9, 0)), "set a move.target that is not a target"),
+        (Move(set_to_numbers, (0, 0, 0, 0)), "or is where it already is"),
+        (Move(set_to_numbers, (0, 0, 1, 7)), "set move.world to a number"),
+        (Move(set_to_numbers, (0, 0, 10**9, 1)), "set a move.target that is not a target"),
         (Move(list_too_many), "listed more changes"),
         (Move(list_a_wrong_one), "did not set move.source"),
     ],
@@ -199,7 +199,7 @@ def test_preferences_must_return_numbers():
 
 
 def test_gradients_name_weights_that_there_are():
-    with pytest.raises(ProgramError, match=r"gradient 'far_weight' .* named a weight that there is not"):
+    with pytest.raises(ProgramError, match=r"gradient 'far_weight' .* named a weight that does not exist"):
         learn(fw.Model([Weighing()]), pairs_of)
 
 

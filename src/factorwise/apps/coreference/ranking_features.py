@@ -40,7 +40,7 @@ class RankedDiscourse(NamedTuple):
 
 
 def rank_discourse(discourse: Discourse, table: PairTable, words: Collection[str]) -> RankedDiscourse:
-    """Return what a ranker looks at; heads that are none of ``words`` are told by their kind alone."""
+    """Return the features of a discourse for the ranker; heads outside ``words`` count by their kind only."""
     mentions = mention_table(discourse)
     pairs, columns = np.nonzero(table.values)
     start = np.searchsorted(pairs, np.arange(len(table.values) + 1))

@@ -76,7 +76,7 @@ def plan_memory(
 
 
 def allowed_memory(limit: int | str | None) -> int:
-    """Return the bytes that a run may take: a limit that is given, or half of what is free."""
+    """Return how many bytes a run may use: the limit, or half of the free memory."""
     return free_memory() // 2 if limit is None else parse_memory(limit)
 
 

@@ -159,9 +159,9 @@ def check_distribution(name: str, rows: NDArray[np.float64]) -> None:
 
 
 def _known(name: object, known: Sequence[str]) -> str:
-    """Say what there is instead of a name that there is not."""
+    """Return a hint for an unknown name: the closest known name, or the known names."""
     close = difflib.get_close_matches(str(name), known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"it has {some(known)}."
+    return f"did you mean {close[0]!r}?" if close else f"choose from {some(known)}."
 
 
 def check_size(count: int, sizes: Sequence[int], owner: str) -> None:

@@ -31,15 +31,14 @@ MESSAGES = {
     " items - 1, or return STAY",
     SOURCE: "did not set move.source to where the item is: set it in every draw, for clusterings to"
     " world.label[item], for labels to world.value[item], else to world.target[item]",
-    TARGET: "set a move.target that is no target of the item, or is where it is already: set another one, or"
-    " return STAY",
+    TARGET: "set a move.target that is not a target of the item, or is where it already is: set another one,"
+    " or return STAY",
     CHANGES: "listed more changes than a move of it may have: declare how many by the attribute changes of"
     " the proposer, and count them with add_change",
-    WORLD: "set a number of the world, or of the kind of change, that there is not: leave move.world as it"
-    " is",
+    WORLD: "set move.world to a number that does not exist: leave it as it is",
     OFFER: "did not offer each target once, with its place, among them where the item is: set"
     " choice.targets[k] and choice.place[choice.targets[k]] = k + 1 for k below move.choices",
-    WEIGHT: "named a weight that there is not: give put(gradient, move, weight, value) weights from 0 to"
+    WEIGHT: "named a weight that does not exist: give put(gradient, move, weight, value) weights from 0 to"
     " their number - 1",
     NUMBER: "returned nan: return a number",
     CHOSEN: "did not return the place of an offered target: a number from 0 to move.choices - 1",

@@ -158,7 +158,7 @@ def codes_of(text: Strings) -> Lists:
 
 
 def words_of_records(normal: NormalTable) -> Lists:
-    """Return the set of the words of all fields of each record, made of so many records at a time."""
+    """Return the set of words of all fields of each record, computed for a stretch of records at a time."""
     if normal.n_rows <= STRETCH:
         return _words_of_rows(normal)
     stretches: MutableMapping[int, Form] = StoredForms(normal.columns) if normal.columns.in_files else {}

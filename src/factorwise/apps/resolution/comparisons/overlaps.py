@@ -218,7 +218,7 @@ class VectorCosines:
 
 
 def _needed(best: Leads | None, measures: Sequence[str]) -> Leads | None:
-    """Return what leads are measured against; none where they are not wanted."""
+    """Return the leads that the measures need; None if no measure is a lead."""
     if LEADS.isdisjoint(measures):
         return None
     if best is None:

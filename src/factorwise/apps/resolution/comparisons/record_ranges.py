@@ -107,7 +107,7 @@ class RangedPairs:
         settings: tuple[Any, ...],
         leads: Mapping[Name, Leads],
     ) -> Iterator[tuple[Int32s, Int64s, Any]]:
-        """Yield the rows that each task was given, the places of its pairs, and what it answers."""
+        """Yield the rows of each task, the places of its pairs, and its answer."""
         asked: dict[int, tuple[Int32s, Int64s]] = {}
 
         def tasks() -> Iterator[tuple[Any, ...]]:

@@ -143,7 +143,7 @@ class Review(Browser):
             return self._open[who]
 
     def _return_to(self, who: str) -> Question | None:
-        """Return the question that a person has put aside last, if it is still one."""
+        """Return the question that a person put aside last, if it is still open."""
         waiting = self._aside.get(who, [])
         while waiting:
             found = waiting.pop()

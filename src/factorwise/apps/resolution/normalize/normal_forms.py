@@ -113,7 +113,7 @@ def normalize(
 def _forms_of_stretches(
     column: pa.ChunkedArray, spec: FieldSpec, columns: Columns, executor: Executor | None
 ) -> Mapping[str, Form]:
-    """Return the normal forms of one column, made of so many rows at a time."""
+    """Return the normal forms of one column, computed for a stretch of rows at a time."""
     size = max(len(column), 1) if spec.kind in _WHOLE else ROWS_OF_A_STRETCH
     starts = range(0, max(len(column), 1), size)
     if len(starts) > 1 and spec.kind == "date" and spec.option("order") == "auto":

@@ -78,7 +78,7 @@ class _WordsOfPairs:
 def _least(
     pair: Ints, values: NDArray[np.float64], n: int, words: Ints | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the least value of each pair, infinite where there is none, and the word that has it."""
+    """Return the least value of each pair, infinite for a pair without values, and the word that has it."""
     least, chosen = np.full(n, np.inf), np.zeros(n, np.int64)
     np.minimum.at(least, pair, values)
     if words is not None:
