@@ -1,8 +1,8 @@
 """Entity resolution: records in, entities out.
 
-`EntityResolver` is the estimator; it gives a `Resolution`. `FieldSpec` says what a column is, `Rule` and
-`Part` which records become candidates, `Constraints` what is known for certain. `PairClusterer` does without
-records: it takes pairs that another tool has scored. Names are loaded when they are first used.
+`EntityResolver` is the estimator, and its result is a `Resolution`. `FieldSpec` declares what a column is,
+`Rule` and `Part` define blocking rules, and `Constraints` holds hard constraints. `PairClusterer` needs no
+records: it clusters pairs that another tool has scored. Names are imported when they are first used.
 """
 
 from __future__ import annotations

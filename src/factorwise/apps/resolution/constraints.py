@@ -1,4 +1,4 @@
-"""What is known for certain of some records: hard factors."""
+"""Hard constraints on which records may belong to the same entity."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def _no_pairs() -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constraints:
-    """Pairs of rows that are, or are not, of one entity; and sources that have each entity once.
+    """Must-link and cannot-link pairs of rows, and sources that contain each entity at most once.
 
     must, cannot : int64[., 2]
-        Rows of the table.
+        Pairs of rows of the table.
     sources : int32[rows] or None
-        The source of each record: numbers from 0 on, or names, which are numbered.
+        The source of each record: numbers from 0 on, or names, which are then numbered.
     one_per_source
-        Whether no source has two records of an entity.
+        Whether an entity has at most one record from each source.
     """
 
     must: NDArray[np.int64] = field(default_factory=_no_pairs)
@@ -47,7 +47,7 @@ class Constraints:
             object.__setattr__(self, "sources", given)
 
     def source_bits(self, unit: Ints, n_items: int) -> NDArray[np.uint64] | None:
-        """Return the bits of the sources of each item, where an entity has one record of each; else None."""
+        """Return the sources of each item as bits; None unless an entity has one record per source."""
         if not self.one_per_source or self.sources is None:
             return None
         count = int(self.sources.max(initial=0)) + 1
@@ -61,7 +61,7 @@ class Constraints:
         return bits
 
     def check(self, ids: Sequence[object] | None = None) -> None:
-        """Refuse what cannot be: together and not, also by way of others; ``ids`` name the records."""
+        """Raise an error if constraints contradict each other, even indirectly; ``ids`` name the records."""
         rows = np.concatenate([self.must.ravel(), self.cannot.ravel()])
         group = tied(self.must, int(rows.max(initial=-1)) + 1)
         clash = group[self.cannot[:, 0]] == group[self.cannot[:, 1]]
@@ -80,12 +80,12 @@ class Constraints:
 
 
 def tied(pairs: Ints, n: int) -> NDArray[np.int32]:
-    """Return the group of each of ``n`` rows, tied by pairs directly or by way of others."""
+    """Return the group of each of ``n`` rows: the connected components of the pairs."""
     return component_numbers(n, pairs[:, 0], pairs[:, 1])
 
 
 def _of_one_source(group: Ints, sources: Ints, must: Ints) -> Ints:
-    """Return two rows of one source that are tied; none if there are none such."""
+    """Return two rows of one source that must be together; an empty array if there are none."""
     rows = np.unique(must)
     order = rows[np.lexsort((sources[rows], group[rows]))]
     again = (group[order][1:] == group[order][:-1]) & (sources[order][1:] == sources[order][:-1])

@@ -1,4 +1,4 @@
-"""`EntityResolver`: which records are of the same entity, in the manner of scikit-learn."""
+"""`EntityResolver`: a scikit-learn style estimator for entity resolution."""
 
 from __future__ import annotations
 
@@ -68,51 +68,51 @@ Records = Any
 
 
 class EntityResolver(ParameterEstimator):
-    """Cluster records into the entities behind them.
+    """Cluster records so that each cluster is one entity.
 
     Records are a data frame, an Arrow table, a list of dictionaries, or the path of a CSV, Parquet or JSON
-    lines file or of a table in a DuckDB file. What the columns are is inferred; `fields` overrides it.
+    lines file or of a table in a DuckDB file. The kinds of columns are inferred; `fields` overrides them.
 
     fields
-        Kinds of columns: a list of `FieldSpec`, or the path of a TOML file; columns that it does not speak of
-        are inferred.
+        Kinds of columns: a list of `FieldSpec`, or the path of a TOML file; other columns are
+        inferred.
     rules
-        Blocking rules, or their texts, as ``"last name of author + year of born"``; None to choose them, by
-        the labels if there are any.
+        Blocking rules, or texts such as ``"last name of author + year of born"``; None to choose them
+        automatically, from the labels if there are any.
     about
-        Without labels: the column, or the columns of first and last name, that names the entity; inferred by
-        default.
+        The column that names the entity, or the columns of first and last name. It is used only without
+        labels, and inferred by default.
     templates
-        Templates of your own beside the links: functions of a `RecordItems` that each return a template over
-        its items, such as a `TallyTemplate` or a `PairTemplate`. Their weights are learned with the rest.
+        User-defined templates in addition to the links: functions that take a `RecordItems` and return a
+        template over its items, such as a `TallyTemplate` or a `PairTemplate`. Their weights are learned.
     template_weights
-        By the name of a template, the weights that it begins with; zero by default. Without labels they stay.
+        The initial weights of each template, by name; zero by default. Without labels they are not changed.
     context
-        Whether a second pass may score pairs by what the clusters of their records say, too; it is used where
-        held-out entities are better for it.
+        Whether a second pass may also score pairs by the clusters of their records. It is used only if it
+        improves the result on held-out entities.
     passes, steps
-        To learn the weights of templates of your own, and how much links count beside them, SampleRank walks
-        over the labelled records ``passes`` times, each time from every record by itself and from the true
-        entities, ``steps`` steps for each record.
+        The weights of user-defined templates, and the scale of the links relative to them, are learned with
+        SampleRank in ``passes`` passes over the labelled records. Each pass starts from singletons and from
+        the true entities, and takes ``steps`` steps per record.
     rounds, sweeps, seconds
-        The search cools down in so many rounds of so many sweeps (None for twelve of two, and for six of one
-        from half a million records on), and begins no further round after so many seconds.
+        The annealed search takes this many rounds of this many sweeps (None for twelve rounds of two, or six
+        of one from half a million records on), and starts no further round after this many seconds.
     random_state
-        A seed: the same one gives the same entities, whatever the number of threads.
+        The seed. The same seed gives the same entities, whatever the number of threads.
     n_jobs
-        Threads; None or -1 for all processors.
+        Number of threads; None or -1 for all processors.
 
     Attributes
     ----------
     knowledge_
-        Fields, rules, comparisons and weights that were learned.
+        The fitted model: fields, rules, comparisons and weights.
     model_
-        The model of the records that it was fitted on, or of those last resolved where it was read from a
-        file: links with levels in each comparison, and in each feature of their context where that counts,
-        and the templates of your own, with the weights learned.
+        The factor graph of the records that it was fitted on, or of those last resolved if the fitted model
+        was loaded from a file: links with comparison levels, and with levels of context features if they are
+        used, and user-defined templates, with the learned weights.
     history_
-        One `PassRecord` per pass of the walks that taught templates of your own; none without any. Of the
-        training methods that were compared, ``knowledge_.training["methods"]`` has the quality.
+        One `PassRecord` per SampleRank pass; empty without user-defined templates. The quality of each
+        training method that was compared is in ``knowledge_.training["methods"]``.
     """
 
     def __init__(
@@ -160,33 +160,33 @@ class EntityResolver(ParameterEstimator):
         blocked: Blocked = ignore_blocks,
         watch: Callable[[PassRecord], None] | None = None,
     ) -> Self:
-        """Learn from entities that are known, from labelled pairs, from both, or from neither.
+        """Fit the model to known entities, to labelled pairs, to both, or without labels.
 
-        Without entities, weights are found from what the records look like, and from the pairs if there are
+        Without entities, weights are estimated from the records themselves, and from the pairs if there are
         any.
 
         entity
-            A label per record, None where it is not known; or the name of the column that has them.
+            The entity of each record, None where it is not known; or the name of the column that holds it.
         pairs
-            Pairs of records and whether they are of one entity: a table with the columns ``id``, ``other``
-            and ``same``, or a list of such triples.
+            Pairs of records and whether they belong to the same entity: a table with the columns ``id``,
+            ``other`` and ``same``, or a list of such triples.
         id
-            The column with the ids of the records, which is not compared; None to number them from 0 on.
+            The column with the ids of the records, which is not compared; None to number records from 0 on.
         leave_out
-            Columns that say nothing of the entity, such as ids.
+            Columns that hold no information about the entity, such as ids.
         constraints
-            What is known for certain, in rows of the records: pairs, which are learned from where entities
-            are known, and whether each source has an entity once, as in `resolve`. Without labels, the
-            sources are by default those of a column whose header says so, and one per source is looked for.
+            Hard constraints, in rows of the records. Must-link and cannot-link pairs serve as training data
+            if entities are known; one record per source works as in `resolve`. Without labels, sources are by
+            default read from a column whose header says so, and whether there is one per source is inferred.
         mixer
-            Take the walks that teach templates in shards, by an executor, and mix their weights.
+            Run the SampleRank passes in shards on an executor, and mix the weights of the shards.
         tell, blocked, watch
-            Called with a line on what is being done, with the candidates, the normal forms and the entities
-            of the records that they are of, and after each pass.
+            Called with a line on each stage of the work; with the candidates and the normal forms and
+            entities of their records; and after each SampleRank pass.
 
-        Of records that are equal in all that is compared, most of a table, each is learned from once. Of more
-        than 200,000 labelled records, whole entities are drawn until there are about so many, unless pairs or
-        certain pairs are given.
+        If at most half of the records are distinct, exact duplicates are merged before learning. If more than
+        200,000 records are labelled, about that many are sampled as whole entities, unless labelled pairs or
+        pair constraints are given.
         """
         self.check_parameters()
         table = read_table(records)
@@ -270,7 +270,7 @@ class EntityResolver(ParameterEstimator):
                     on_pass=note,
                 )
                 if self.templates:
-                    self.history_ = passes[-self.passes :]  # the weights of templates are walked last
+                    self.history_ = passes[-self.passes :]  # the final weights are from the last passes
         if differ:
             training = {**self.knowledge_.training, EQUAL_DIFFER: True}
             self.knowledge_ = replace(self.knowledge_, training=training)
@@ -279,7 +279,7 @@ class EntityResolver(ParameterEstimator):
 
     @property
     def model_(self) -> Model:
-        """The model of the records as items, made when it is asked for."""
+        """The factor graph of the records as items; it is built on each access."""
         self._check_fitted()
         if not hasattr(self, "_table"):
             raise not_fitted_error("a model that was read from a file has no records: resolve some first.")
@@ -287,11 +287,11 @@ class EntityResolver(ParameterEstimator):
             return record_model(self._table, self.knowledge_, templates=self.templates, team=team)
 
     def predict(self, records: Records) -> NDArray[np.int32]:
-        """Return a number for each record: records with the same number are of one entity."""
+        """Return a cluster id for each record: records with the same id belong to the same entity."""
         return self.resolve(records).labels
 
     def score(self, records: Records, entity: ArrayLike | str) -> float:
-        """Return the B-cubed F1 of the entities found."""
+        """Return the B-cubed F1 of the clusters, over the records whose entity is known."""
         table = read_table(records)
         truth = entity_numbers(table, entity)
         known = truth >= 0
@@ -312,29 +312,29 @@ class EntityResolver(ParameterEstimator):
         linked: Callable[[Linked], None] | None = None,
         watch: Callable[[SearchProgress], None] | None = None,
     ) -> Resolution:
-        """Find the entities.
+        """Find the entities of the records.
 
         id
-            The column with the ids of the records; None to number them.
+            The column with the ids of the records; None to number records from 0 on.
         constraints
-            What is known for certain.
+            Hard constraints, in rows of the records.
         posterior
-            Draw other clusterings too: see `Resolution.pairs` and `Resolution.second_best`.
+            Draw from the posterior as well: see `Resolution.pairs` and `Resolution.second_best`.
         checkpoint, checkpoint_seconds
-            A folder, or the address of a store, where the search leaves what it needs to go on after an end
-            of any kind: after each group of components, and how often within the only one.
+            A folder, or the URL of an object store, for checkpoints: a run that was killed resumes where it
+            stopped. Checkpoints are written after a group of components, or after a round if there is only
+            one group, with at least this many seconds between them.
         executor
-            Who makes joins, comparisons and searches, such as
+            Where joins, comparisons and searches run, such as
             `factorwise.distributed.ray_executor.RayExecutor`; None for threads of this process. The result
             does not depend on it.
         memory
-            Bytes that it may take, or text such as "4GB"; None for half of what is free. What does not fit
-            goes to files in a scratch folder (in TMPDIR), which are removed with the answer: the records as
-            well, so give a path or a `pyarrow.RecordBatchReader`, of which nothing stays in memory. The
-            entities do not depend on it.
+            The memory limit in bytes, or text such as "4GB"; None for half of the free memory. What does not
+            fit goes to scratch files (in TMPDIR), which are removed together with the result. This includes
+            the records if you give a path or a `pyarrow.RecordBatchReader`. The entities do not depend on it.
         planned, linked, watch
-            Called with what will be taken before the work, with the candidates before the search, and after
-            each of its rounds.
+            Called with the memory plan before the work, with the linked records before the search, and after
+            each round of the search.
         """
         self._check_fitted()
         table = read_table(records)
@@ -405,13 +405,13 @@ class EntityResolver(ParameterEstimator):
         return self.draw(resolved) if posterior else resolved
 
     def draw(self, resolved: Resolution) -> Resolution:
-        """Return what was found with draws of other clusterings, as ``posterior=True`` does at the end."""
+        """Return the resolution with draws from its posterior, as `resolve` does with ``posterior=True``."""
         self._check_fitted()
         drawn = draw_posterior(resolved.linked.walk, self.knowledge_.merges, seed=self._seed())
         return replace(resolved, posterior=drawn)
 
     def explain(self, records: Records, *, id: str | None = None) -> Explainer:  # noqa: A002
-        """Return what says why two records, or a record and an entity, belong together or not.
+        """Return an explainer of why two records, or a record and an entity, belong together or not.
 
         id
             The column with the ids of the records, which is not compared.
@@ -432,28 +432,28 @@ class EntityResolver(ParameterEstimator):
         constraints: Constraints | None = None,
         posterior: bool = False,
     ) -> Resolution:
-        """Place new records into known entities; old ones move only where the new evidence says so.
+        """Assign new records to known entities; old records move only if the new evidence requires it.
 
-        The answer is of all records, the old ones first. Entities keep their names as far as they can: see
-        `factorwise.apps.resolution.results.naming`. Only the new records, those linked to them, those that
-        constraints speak of and the others of their entities are weighed; the confidence of the rest is NaN.
-        Normal forms and blocking keys of all records are made anew.
+        The result covers all records, the old ones first. Entities keep their names where possible: see
+        `factorwise.apps.resolution.results.naming`. Only the new records, the records linked to them, those
+        with constraints and the other records of their entities are resolved; all others have confidence NaN.
+        Normal forms and blocking keys of all records are computed again.
 
         entity
             The name of the entity of each old record, None where it has none yet; or the column of ``old``.
         id
-            The column with the ids of the records, in both tables; None to number them, the old ones first.
+            The column with the ids in both tables; None to number the records, the old ones first.
         constraints
-            What is known for certain, in rows of both tables, the old ones first.
+            Hard constraints, in rows of both tables, the old ones first.
         posterior
-            Draw other clusterings of what was weighed too.
+            Draw from the posterior of the records that were resolved.
         """
         self._check_fitted()
         before = read_table(old)
         names = entity_column(before, entity)
         columns = compared_columns(self.knowledge_.fields)
         after = read_table(new)
-        if self.templates:  # which may look at others
+        if self.templates:  # templates may use columns that are not compared
             columns += [name for name in before.column_names if name in after.column_names]
         for part in (before, after):
             check_columns(part, self.knowledge_.fields, [] if id is None else [id])
@@ -494,20 +494,20 @@ class EntityResolver(ParameterEstimator):
         return self.draw(resolved) if posterior else resolved
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write what was learned to a file, ``NAME.fw``: JSON and arrays, no pickle."""
+        """Write the fitted model to a file, ``NAME.fw``, which holds JSON and arrays but no pickle."""
         self._check_fitted()
         self.knowledge_.save(path, self._seed())
 
     @classmethod
     def load(cls, path: str | PathLike[str], **parameters: Any) -> Self:
-        """Read what `save` or the command line wrote; ``parameters`` are those of the constructor."""
+        """Load a model from `save` or the command line; ``parameters`` go to the constructor."""
         made = cls(**parameters)
         made.knowledge_ = Knowledge.load(path)
         made.history_, made._of_file = [], True
         return made
 
     def _fields(self, table: pa.Table, hidden: Sequence[str], *, alone: bool) -> list[FieldSpec]:
-        """Return what the columns are; a record that is ``alone`` needs nothing to be compared by."""
+        """Return the specs of all columns; a single record (``alone``) needs no column to compare."""
         found = infer_kinds(table, leave_out=hidden)
         if self.fields is not None:
             given = self.fields
@@ -525,7 +525,7 @@ class EntityResolver(ParameterEstimator):
         return found
 
     def _hints(self, table: pa.Table, hidden: Sequence[str], constraints: Constraints) -> Hints:
-        """Return what is known of a table without labels; a column of sources is looked for."""
+        """Return the hints for learning without labels; infer a column of sources if none are given."""
         about = (self.about,) if isinstance(self.about, str) else tuple(self.about)
         column, sources = None, constraints.sources
         if sources is None:
@@ -534,7 +534,7 @@ class EntityResolver(ParameterEstimator):
         return Hints(about, sources, column, constraints.one_per_source)
 
     def _plan_memory(self, memory: int | str | None, table: pa.Table) -> MemoryPlan:
-        """Decide where columns are kept; what is weighed otherwise than pair by pair stays in memory."""
+        """Plan memory; templates and models fitted without labels keep everything in memory."""
         compared = compared_columns(self.knowledge_.fields)
         pairs = self.knowledge_.budget(table.num_rows)
         in_context = self.knowledge_.context is not None
@@ -563,5 +563,5 @@ def _ids(table: pa.Table, column: str | None) -> pa.Array:
 
 
 def _described_columns(fields: Sequence[FieldSpec]) -> list[str]:
-    """Return the columns that are compared and describe a record by itself."""
+    """Return the compared columns that describe a record, without sources and pair scores."""
     return [field.name for field in fields if field.kind not in ("ignore", "source", "scores")]

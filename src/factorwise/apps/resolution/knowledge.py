@@ -1,4 +1,4 @@
-"""What a resolver knows: the fields, the blocking rules, the comparisons and the weights, in a model file."""
+"""The fitted model of a resolver: fields, blocking rules, comparisons and weights, and its model file."""
 
 from __future__ import annotations
 
@@ -41,28 +41,28 @@ KIND = "resolution"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Knowledge:
-    """All that is needed to resolve records like those that it was learned from.
+    """The fitted model: all that is needed to resolve records like the training data.
 
     fields, rules, comparisons
-        What the columns are, which records become candidates, and how those are compared.
+        The kinds of columns, the blocking rules, and the comparisons of candidate pairs.
     weights
-        Of links and of their comparison levels.
+        Weights of links and of their comparison levels.
     temperature
         Calibration temperature of single records, fitted on held-out entities; 1 if there are none.
     thrifty
-        Whether few candidates will do: those that share most found nearly all that more would have found.
+        Whether to use the smaller candidate budget, because its recall was nearly as high during training.
     training
-        How it was learned, and how well it did on entities that were held out.
+        How the model was fitted, and its quality on held-out entities.
     further
-        Weights of templates of one's own, by name.
+        Weights of user-defined templates, by name.
     context
-        What the clusters of two records say, if that is used.
+        The model that scores pairs in the context of clusters; None if it is not used.
     unlabelled
-        What was measured without labels, which then scores pairs instead of comparisons and their weights.
+        The model fitted without labels, which then scores pairs instead of comparisons and weights.
     merges
-        Odds that give clusterings, pairs and whole entities their probabilities, fitted on held-out entities.
+        Log odds of merges, fitted on held-out entities, for probabilities of clusterings, pairs and entities.
     pair_filter
-        Which candidates are worth comparing; None for all.
+        A filter of candidates that are worth comparing; None to compare all.
     """
 
     fields: tuple[FieldSpec, ...]
@@ -94,10 +94,10 @@ class Knowledge:
         threads: int,
         executor: Executor | None = None,
     ) -> Candidates:
-        """Find the candidates among records by the rules, as many as are needed; see `find_candidates`.
+        """Find the candidate pairs by the blocking rules, within the budget; see `find_candidates`.
 
         filtered
-            Leave out pairs that are not worth comparing, where the model has learned which.
+            Leave out pairs that are not worth comparing, if the model has a pair filter.
         """
         return find_candidates(
             normal,
@@ -111,15 +111,15 @@ class Knowledge:
         )
 
     def budget(self, n_records: int) -> int:
-        """Return how many pairs of so many records are compared at most."""
+        """Return the largest number of candidate pairs for a number of records."""
         return (thrifty_budget if self.thrifty else default_budget)(n_records)
 
     def for_size(self, n_records: int) -> Knowledge:
-        """Return the model for a table of so many records: links count for less where there are more.
+        """Return the model for a table of this many records: the link weight is lower in larger tables.
 
-        A record has as many others of its entity in a large table as in a small one, but meets others by
-        chance in proportion to the records. So the log odds that a candidate is of its entity are lower by
-        the log of how many times larger the table is. For smaller tables the model stays as it is.
+        In a larger table, the entity of a record has as many records as before, but the number of chance
+        candidates grows with the table. So the log odds that a candidate is a match are lowered by the log
+        of the ratio of the table sizes. For smaller tables the model is unchanged.
         """
         fitted = self.training.get("records") or 0
         if self.unlabelled is not None or not 0 < fitted < n_records:
@@ -132,7 +132,7 @@ class Knowledge:
 
     @property
     def cluster_weights(self) -> LinkWeights:
-        """Weights of two members that are not linked, and of a cluster, in the answer."""
+        """The unlinked pair weight and the cluster weight, including those of the context model."""
         unlinked, cluster = self.weights.unlinked, self.weights.cluster
         if self.context is not None:
             unlinked, cluster = (
@@ -142,15 +142,15 @@ class Knowledge:
         return LinkWeights(unlinked, cluster)
 
     def loses_links(self, candidates: Candidates) -> bool:
-        """Return whether less of the pairs in blocks is made than where the model was fitted."""
+        """Return whether a smaller share of the pairs in blocks became candidates than during training."""
         fitted = self.training.get("joined_share") or 0.0
         return self.weights.unlinked < 0.0 and candidates.joined_share < fitted
 
     def with_linked_share(self, share: float) -> Knowledge:
-        """Return the model for a table where this share of the pairs of one entity is linked.
+        """Return the model for a table where this share of the pairs within entities is linked.
 
-        Large tables have large blocks, of which only some pairs are made. Where a smaller share of the pairs
-        of one entity is linked than where the model was fitted, members that are not linked are no news.
+        Large tables have large blocks, in which only some pairs become candidates. If a smaller share of the
+        pairs within entities is linked than in training, the unlinked pair weight is scaled towards zero.
         """
         fitted = unlinked_pair_weight(self.training.get("linked_share") or 0.0)
         factor = min(1.0, unlinked_pair_weight(share) / fitted) if fitted else 1.0
@@ -166,7 +166,7 @@ class Knowledge:
         return replace(self, weights=lighter(self.weights), context=context)
 
     def weight_names(self) -> list[str]:
-        """Name the weights, in their order."""
+        """Return the names of all weights, in order."""
         levels = [
             f"{one.name}, {one.level_text(level)}"
             for one in self.comparisons
@@ -185,7 +185,7 @@ class Knowledge:
         ]
 
     def weights_by_name(self) -> dict[str, float]:
-        """Return all weights by their names."""
+        """Return all weights by name."""
         values = np.concatenate([self.weights.values, *self.further.values()])
         if self.context is not None:
             values = np.append(values, self.context.weights.values[FIXED_WEIGHTS:])
@@ -193,7 +193,7 @@ class Knowledge:
         return named if self.unlabelled is None else named | self.unlabelled.weights_by_name()
 
     def weights_by_comparison(self) -> dict[str, list[float]]:
-        """Return for each comparison, or column, the weights of its levels but 0."""
+        """Return the weights of the levels of each comparison, or column, except level 0."""
         if self.unlabelled is not None:
             return {one.name: one.weights[1:].tolist() for one in self.unlabelled.evidence.columns}
         tables = (table[1:].tolist() for table in self.weights.tables())
@@ -205,7 +205,7 @@ class Knowledge:
         seed: int | None = None,
         data: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
-        """Write a model file; its provenance names the files that it was learned from."""
+        """Write a model file, with provenance that names the training files."""
         metadata = {
             "fields": [{"name": f.name, "kind": f.kind, "options": dict(f.options)} for f in self.fields],
             "rules": [rule.as_dict() for rule in self.rules],
@@ -231,7 +231,7 @@ class Knowledge:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Knowledge:
-        """Read a model file."""
+        """Read a model file; raise an error if its parts do not fit together."""
         file = read_model(path, KIND)
         try:
             saved, weights = file.metadata, file.arrays["weights"]
@@ -262,7 +262,7 @@ class Knowledge:
 
 
 def _checked_training(saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a file says of how its model was learned; what is computed with must be a number."""
+    """Return the training record of a file; raise an error if a value used later is not a number."""
     training = dict(saved)
     errors = ("uncertain_error", "chance_error", "chance_limit")
     for name in ("records", "linked_share", "joined_share", *errors):
@@ -272,9 +272,9 @@ def _checked_training(saved: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unlinked_pair_weight(linked_share: float) -> float:
-    """Return the weight of two members that are not linked.
+    """Return the weight of two members of a cluster that are not linked.
 
-    Where few of the pairs of one entity are linked, not being linked says nothing against a pair; where
-    nearly all are, it does.
+    If few of the pairs within entities are linked, a missing link is no evidence against a pair. If nearly
+    all are linked, it is.
     """
     return -max(0.0, 2.0 * linked_share - 1.0)

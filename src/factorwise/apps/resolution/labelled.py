@@ -1,4 +1,4 @@
-"""Pairs of records that someone has judged: of one entity, or of two."""
+"""Labelled pairs of records: each pair belongs to the same entity or to two different ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = ("id", "other", "same")
 
 
 class LabelledPairs(NamedTuple):
-    """Rows of two records each, and whether they are of one entity."""
+    """The rows of the two records of each pair, and whether they belong to the same entity."""
 
     first: NDArray[np.int64]
     second: NDArray[np.int64]
@@ -28,18 +28,18 @@ class LabelledPairs(NamedTuple):
 
     @classmethod
     def none(cls) -> LabelledPairs:
-        """Return no pairs: what is learned then has comparison levels, which later answers can teach."""
+        """Return no pairs: a model fitted with these has comparison levels for answers that come later."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))
 
 
 class ComparedLabels(NamedTuple):
-    """Labelled pairs with their levels in some comparisons."""
+    """Labelled pairs with their comparison levels."""
 
     pairs: LabelledPairs
     levels: NDArray[np.uint8]
 
     def part(self, chosen: Bools) -> ComparedLabels:
-        """Return the pairs of which both records are chosen, in the rows of those alone."""
+        """Return the pairs of chosen records; their rows are counted among the chosen records alone."""
         (first, second, same), number = self.pairs, np.cumsum(chosen) - 1
         inside = chosen[first] & chosen[second]
         pairs = LabelledPairs(number[first[inside]], number[second[inside]], same[inside])
@@ -47,7 +47,7 @@ class ComparedLabels(NamedTuple):
 
 
 def with_constraints(pairs: LabelledPairs | None, limits: Constraints) -> LabelledPairs | None:
-    """Return labelled pairs, and those that must or must not be together; None where there are none."""
+    """Return the labelled pairs together with the must-link and cannot-link pairs; None if there are none."""
     certain = np.concatenate([limits.must, limits.cannot]).reshape(-1, 2)
     if not len(certain):
         return pairs
@@ -62,14 +62,14 @@ def with_constraints(pairs: LabelledPairs | None, limits: Constraints) -> Labell
 
 
 def labelled_pairs(pairs: Any, ids: pa.Array) -> LabelledPairs:
-    """Find the records of labelled pairs.
+    """Look up the rows of labelled pairs by their ids.
 
     pairs
         A table (as `factorwise.io.tables.reading.read_table` takes) with the columns ``id``, ``other`` and
-        ``same``, or a list of such triples; ``same`` is a truth value: true and false, 1 and 0.
-        `LabelledPairs` are taken as they are.
+        ``same``, or a list of such triples; ``same`` is a truth value: true and false, or 1 and 0.
+        `LabelledPairs` are returned unchanged.
     ids
-        Of all records.
+        The ids of all records.
     """
     if isinstance(pairs, LabelledPairs):
         return pairs

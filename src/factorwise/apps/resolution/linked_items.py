@@ -1,4 +1,4 @@
-"""Items that stand for records, their links, and a clustering of them."""
+"""Items that stand for records, the links between items, and a clustering of the items."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
 
-ITEMS_AT_ONCE = 1 << 19  # whose confidence is computed at a time
+ITEMS_AT_ONCE = 1 << 19  # number of items whose confidence is computed in one batch
 
 
 class LinkedItems:
-    """Items that stand for records, their links, and a clustering of them.
+    """Items that stand for records, the links between items, and a clustering of the items.
 
     unit : int32[rows]
-        The item that stands for each record: records that must be together share one.
+        The item that stands for each record; records that must be together share one item.
     links
         The links of the items and their scores.
     """
@@ -38,7 +38,7 @@ class LinkedItems:
 
     @property
     def labels(self) -> NDArray[np.int32]:
-        """The cluster of each item, named by its smallest member; every item by itself to begin with."""
+        """The cluster of each item, named by its smallest member; at first, every item is its own cluster."""
         return self._labels if self._walk is None else self._walk.labels
 
     def place_items(self, labels: Ints) -> None:
@@ -50,19 +50,19 @@ class LinkedItems:
 
     @property
     def walk(self) -> LinkWalk:
-        """A walk over clusterings of all items, from where the clustering is; made when it is asked for."""
+        """An MCMC walk that starts at the current clustering; it is created on first access."""
         if self._walk is None:
             self._walk = self.links.walk(self._labels)
         return self._walk
 
     def rows_of_units(self, labels: Ints) -> NDArray[np.int32]:
-        """Return for each record the label of its item."""
+        """Return the label of each record, which is that of its item."""
         return np.asarray(labels[self.unit], np.int32)
 
     def confidence(
         self, temperature: float, team: Team, executor: Executor | None = None
     ) -> NDArray[np.float32]:
-        """Return the probability of the cluster of each record, given those of all others."""
+        """Return the probability of each record's cluster, given the clusters of all other records."""
         if self.links.further is not None:
             return np.asarray(self.walk.home_chances(temperature, team=team)[self.unit])
         executor, weights = executor or LocalExecutor(team.threads), self.links.weights
@@ -73,10 +73,10 @@ class LinkedItems:
 
 
 class Links(NamedTuple):
-    """Pairs of items and the scores of each two together.
+    """Links between items, and the score of each link if both items are in one cluster.
 
     pairs
-        How many linked pairs of records each stands for; None for one each.
+        The number of linked pairs of records behind each link; None if it is one each.
     """
 
     first: Ints
@@ -91,9 +91,9 @@ def link_items(
     """Return the item of each of ``n`` records, and the links between items.
 
     links
-        Between records, in rows.
+        Links between records, given by their rows.
     weights
-        That of an unlinked pair also stands for the missing links of records that are one item.
+        Where several records are one item, the unlinked pair weight stands in for links that are missing.
     """
     unit = np.arange(n, dtype=np.int32)
     if len(limits.must):
@@ -111,7 +111,7 @@ def link_items(
 
 
 def _merged(links: Links, unit: Ints, limits: Constraints, apart: float) -> Links:
-    """Add up the links of records that are one item, and forbid what must not be together."""
+    """Sum the links of records that share an item, and give cannot-link pairs a score of minus infinity."""
     cannot = unit[limits.cannot].reshape(-1, 2)
     one = np.concatenate([links.first, cannot[:, 0]]).astype(np.int64)
     two = np.concatenate([links.second, cannot[:, 1]]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""From a table to a walk: candidates, their comparison, and the clustering that is searched for."""
+"""Turn a table into scored links between records: candidates, comparisons and context."""
 
 from __future__ import annotations
 
@@ -47,28 +47,28 @@ from factorwise.model.model import Model
 from factorwise.types import Ints
 from factorwise.world.links import LinkGraph
 
-ITEMS_THAT_TELL = 100_000  # in open components: so many say which share of the pairs of an entity is linked
+ITEMS_THAT_TELL = 100_000  # items from which the linked share of pairs within entities is estimated
 
 
-PAIRS_AT_ONCE = 1_000_000  # whose context is computed at a time
+PAIRS_AT_ONCE = 1_000_000  # number of pairs whose context is computed in one batch
 
 
 class FirstPass(NamedTuple):
-    """Scores of candidate pairs by themselves, and the cluster of each record by them."""
+    """Scores of candidate pairs without context, and the cluster of each record by these scores."""
 
     scores: NDArray[np.float32]
     labels: Ints
 
 
 class Linked(LinkedItems):
-    """Records with links that were scored by comparing them, ready to be clustered.
+    """Records with scored links, ready to be clustered.
 
     normal, candidates
-        Their normal forms and the candidate pairs, in rows of the table.
+        The normal forms of the records and the candidate pairs, in rows of the table.
     scores : float32[pairs]
-        Of the candidate pairs if they are together.
+        The score of each candidate pair if its records are in one cluster.
     first_pass
-        What the context of pairs was computed from, if there is one.
+        The scores and clusters from which the context of pairs was computed; None without context.
     """
 
     def __init__(
@@ -94,15 +94,15 @@ def link(
     executor: Executor | None = None,
     columns: Columns = IN_MEMORY,
 ) -> Linked:
-    """Find the candidates of a table, and score them.
+    """Find the candidate pairs of a table, and score them.
 
     templates
-        Those of one's own that the weights were learned with.
+        The user-defined templates that the weights were learned with.
     executor
-        Who makes joins, compares pairs and searches groups; None for this process. The result does not depend
+        Where joins, comparisons and searches of groups run; None for this process. The result does not depend
         on it.
     columns
-        Where normal forms and pairs are kept. The result does not depend on it.
+        The storage for normal forms and pairs. The result does not depend on it.
     """
     limits = constraints or Constraints()
     limits.check()
@@ -145,7 +145,7 @@ def weigh_unlinked(
     team: Team,
     executor: Executor | None = None,
 ) -> Knowledge:
-    """Return the model for the share of linked pairs in clusters that are found without that weight."""
+    """Adjust the unlinked pair weight to the linked share in clusters found without this weight."""
     loose = replace(knowledge.with_linked_share(0.0), further={}, context=None)
     linked = joined(table, normal, candidates, scores, loose, limits)
     groups = find_groups(linked.links)
@@ -178,7 +178,7 @@ def run_first_pass(
     team: Team,
     executor: Executor | None = None,
 ) -> FirstPass:
-    """Cluster records strictly by the scores of pairs alone: what the context of pairs is computed from."""
+    """Cluster records by pair scores alone, with a stricter threshold, to compute the context of pairs."""
     plain = replace(knowledge, further={}, context=None)
     strict = joined(table, normal, candidates, scores, plain, limits)
     strict.links.shift = -STRICTNESS
@@ -190,10 +190,10 @@ def run_first_pass(
 def _search_groups(
     groups: ComponentGroups, numbers: range, team: Team, executor: Executor | None
 ) -> NDArray[np.int32]:
-    """Return the cluster of each item by a search that only prepares the one to show.
+    """Return the cluster of each item by a short search, which only prepares the final one.
 
     numbers
-        Groups to be searched; the items of others stay apart.
+        The groups to search; the items of other groups stay unmerged.
     """
     labels: dict[int, NDArray[np.int32]] = {}
     groups.sort_links()
@@ -203,10 +203,10 @@ def _search_groups(
             group = groups.take(number)
             found = search_group(group, groups.links.weights, SEARCH, 0, team=team if alone else None)
             if found.found.reason == "interrupted":
-                raise KeyboardInterrupt  # there is nothing to show for it yet
+                raise KeyboardInterrupt  # there is no result to return yet
             labels[number] = found.labels
 
-    alone = len(numbers) == 1  # and may have all threads for itself
+    alone = len(numbers) == 1  # a single group may use all threads
     if alone:
         work(0, 1)
     elif executor is None:
@@ -223,10 +223,10 @@ def _search_groups(
 def score_in_context(
     normal: NormalTable, candidates: HasPairs, first: FirstPass, model: ContextModel
 ) -> NDArray[np.float32]:
-    """Return the scores of candidate pairs among the clusters of the first pass.
+    """Return the scores of candidate pairs in the context of the clusters of the first pass.
 
-    Pairs of the same two clusters are scored together, and so many at a time that only some records are
-    looked at; how frequent values are is counted in the whole table.
+    Pairs of the same two clusters are scored in the same batch, and a batch reads only the records of its
+    clusters. Value frequencies are those of the whole table.
     """
     forms = normal.only(sorted({each[:2] for each in model.features if each.field in normal}))
     label = np.unique(first.labels, return_inverse=True)[1].astype(np.int32)
@@ -252,10 +252,10 @@ def score_candidates(
     team: Team,
     executor: Executor | None = None,
 ) -> tuple[Candidates, NDArray[np.float32]]:
-    """Score all candidates, and those that a filter left out between records that may come together.
+    """Score all candidates, and pairs that the filter left out within components of positive links.
 
-    A best clustering has no cluster across two parts of the graph of positive links, so what a filter leaves
-    out between parts changes nothing; within a part it may speak against a cluster.
+    The best clustering has no cluster across two components of the graph of positive links, so pairs that are
+    left out between components change nothing. Within a component they may be evidence against a cluster.
     """
     if candidates.tested is None:
         pairs = candidates.first, candidates.second
@@ -267,7 +267,7 @@ def score_candidates(
     first = np.concatenate([candidates.first[good], limits.must[:, 0]])
     second = np.concatenate([candidates.second[good], limits.must[:, 1]])
     part = component_numbers(normal.n_rows, first, second)
-    alone_or_linked = np.bincount(part)[part] < 3  # of one or two records nothing was left out
+    alone_or_linked = np.bincount(part)[part] < 3  # components of one or two records lack no pair
     inside = candidates.pairs_inside(np.where(alone_or_linked, -1, part))
     if not len(inside):
         return candidates, scores
@@ -281,7 +281,7 @@ def score_candidates(
 def _weighing(
     normal: NormalTable, knowledge: Knowledge, among: HasPairs, team: Team, executor: Executor | None
 ) -> Callable[[HasPairs], NDArray[np.float32]]:
-    """Return what scores pairs by the weights of levels, batch by batch if there is an executor."""
+    """Return a function that scores pairs by match weights, in batches if there is an executor."""
     weights = knowledge.weights
     prepared: Comparer | RangedPairs
     if executor is None:
@@ -311,10 +311,10 @@ def score_pairs(
     sources: Ints | None = None,
     executor: Executor | None = None,
 ) -> NDArray[np.float32]:
-    """Return the scores of pairs of rows, of all candidates or of some ``among`` them.
+    """Return the scores of pairs of rows, which are all candidates or some ``among`` the candidates.
 
     sources
-        The source of each row, if it is known.
+        The source of each row, if known.
     """
     if knowledge.unlabelled is not None:
         return knowledge.unlabelled.scores(normal, first, second, team, sources)
@@ -331,9 +331,9 @@ def joined(
     limits: Constraints,
     templates: Sequence[TemplateMaker] = (),
 ) -> Linked:
-    """Make the items that stand for records, and their links."""
+    """Make the items that stand for records, and the links between them."""
     weights = knowledge.cluster_weights
-    # a link that counts as much as none is none: without labels most are such
+    # a link that scores as much as a missing one is dropped: without labels, most links do
     kept = np.flatnonzero(scores != np.float32(weights.unlinked)) if knowledge.unlabelled else slice(None)
     links = Links(candidates.first[kept], candidates.second[kept], scores[kept])
     unit, scored = link_items(normal.n_rows, links, limits, weights)
@@ -346,10 +346,10 @@ def joined(
 def record_model(
     table: pa.Table, knowledge: Knowledge, *, templates: Sequence[TemplateMaker] = (), team: Team
 ) -> Model:
-    """Return the model of the records of a table, each an item: links by levels, and further templates.
+    """Return the factor graph of the records of a table, with links by comparison levels and own templates.
 
-    Where the context of pairs counts, its features are levels like those of the comparisons: the clusters of
-    the first pass are given, as the records are.
+    If context is used, its features have levels like those of the comparisons, and the clusters of the first
+    pass are treated as fixed, as the records are.
     """
     normal, n = normalize(table, knowledge.fields), table.num_rows
     knowledge = knowledge.for_size(n)

@@ -1,4 +1,4 @@
-"""How much memory resolving a table takes, how much there is, and where columns are kept accordingly."""
+"""Estimate the memory that resolving a table takes, and decide whether columns are kept on disk."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from factorwise.io.columns import AT_ONCE, IN_MEMORY, Columns
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "MIB": 1 << 20, "GIB": 1 << 30}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
-LEAST = 200_000_000  # bytes: Python, Arrow and compiled code alone take that
-_PROGRAM = 350_000_000  # bytes of a run without records
-_OF_CONTEXT = 300_000_000  # bytes for the pairs whose context is computed at a time
+LEAST = 200_000_000  # bytes that Python, Arrow and compiled code need by themselves
+_PROGRAM = 350_000_000  # bytes that a run without any records takes
+_OF_CONTEXT = 300_000_000  # bytes for one batch of pairs whose context is computed
 _OF_TABLE = (
-    2.5  # bytes for each byte of the compared columns: these, their normal forms, and what is made of them
+    2.5  # bytes per byte of the compared columns, for the columns, their normal forms and what follows
 )
-_OF_PAIR = 44  # bytes for each pair that may be compared
+_OF_PAIR = 44  # bytes per candidate pair
 _ON_DISK, _PAIR_ON_DISK = 3.0, 49
-# seconds, as measured on a million author mentions, and on a million Febrl-like records with few pairs
+# CPU seconds, measured on a million author mentions and on a million Febrl-like records with few pairs
 _CPU_OF_RECORD, _CPU_OF_PAIR, _CPU_IN_CONTEXT = 8e-6, 2.3e-6, 2e-6
-_PER_PAIR_AT_ONCE = 256  # bytes of the limit for each pair that is held while pairs are made
+_PER_PAIR_AT_ONCE = 256  # bytes of the limit for each pair held in memory while candidates are joined
 
 
 class MemoryPlan(NamedTuple):
-    """What a run is expected to take.
+    """The memory and disk space that a run is expected to take.
 
     limit, needed
-        Bytes that it may take, and would take if all were kept in memory.
+        Bytes that the run may take, and bytes that it would take if everything were kept in memory.
     disk
-        Bytes that go to scratch files; 0 where all fits into memory.
+        Bytes that go to scratch files; 0 if everything fits into memory.
     """
 
     limit: int
@@ -40,10 +40,10 @@ class MemoryPlan(NamedTuple):
     disk: int
 
     def open_columns(self, folder: str | Path | None = None) -> Columns:
-        """Return where columns are kept; refuse a folder without enough room for them.
+        """Return the storage for columns; raise an error if the disk has too little free space.
 
         folder
-            Where a scratch folder is made, if one is needed; None for the system's own place.
+            Where to create a scratch folder, if one is needed; None for the system's temporary folder.
         """
         if not self.disk:
             return IN_MEMORY
@@ -63,11 +63,11 @@ def plan_memory(
     """Decide whether resolving a table fits into memory.
 
     limit
-        Bytes, or text such as "4GB"; None for half of what is free.
+        Bytes, or text such as "4GB"; None for half of the free memory.
     table_bytes, most_pairs
-        Bytes of the columns that are compared, and the pairs that may be compared.
+        Bytes of the columns that are compared, and the largest number of candidate pairs.
     context
-        Whether pairs are scored in the context of clusters, too.
+        Whether pairs are also scored in the context of clusters.
     """
     allowed = allowed_memory(limit)
     needed = int(_PROGRAM + _OF_CONTEXT * context + _OF_TABLE * table_bytes + _OF_PAIR * most_pairs)
@@ -81,17 +81,17 @@ def allowed_memory(limit: int | str | None) -> int:
 
 
 def expected_seconds(records: int, pairs: int, *, context: bool = False) -> float:
-    """Return about how many CPU seconds it takes to resolve a table, by what others took.
+    """Estimate the CPU seconds that resolving a table takes, from measurements on other tables.
 
     pairs
-        That are compared: those that a filter leaves out cost next to nothing.
+        The number of pairs that are compared; pairs that a filter leaves out cost next to nothing.
     """
     of_pair = _CPU_OF_PAIR + _CPU_IN_CONTEXT * context
     return 2.0 + _CPU_OF_RECORD * records + of_pair * pairs
 
 
 def parse_memory(given: int | str) -> int:
-    """Return a number of bytes, which may be written with a unit, such as "4GB" or "1.5 GiB"."""
+    """Parse a number of bytes, which may be written with a unit, such as "4GB" or "1.5 GiB"."""
     found = _SIZE.fullmatch(str(given))
     unit = None if found is None else UNITS.get(found[2].upper())
     if found is None or unit is None:
@@ -103,7 +103,7 @@ def parse_memory(given: int | str) -> int:
 
 
 def free_memory() -> int:
-    """Return the bytes of memory that a process can have now, within the limits of a container."""
+    """Return the bytes of memory that are free now, within the limits of the container if there is one."""
     free = 8 * 10**9
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
@@ -113,11 +113,11 @@ def free_memory() -> int:
         if limit != "max":
             used = int(Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii"))
             free = min(free, max(int(limit) - used, LEAST))
-    except (OSError, ValueError):  # another system, or none of these files
+    except (OSError, ValueError):  # not Linux, or these files do not exist
         return free
     return free
 
 
 def as_text(size: int) -> str:
-    """Write a number of bytes for people."""
+    """Format a number of bytes as text in MB or GB."""
     return f"{size / 1e9:.1f} GB" if size >= 10**9 else f"{size / 1e6:.0f} MB"

@@ -1,18 +1,18 @@
-"""How likely the two parts of a merge are one entity: a few numbers, learned on held-out entities.
+"""Log odds that the two parts of a merge are one entity, learned on held-out entities.
 
-A merge tree (see `factorwise.inference.merge_trees`) leads from single records over the entities that were
-found to unions of these. The log odds that a node is of one entity, if what lies above it is not, are linear
-in the mean score of the pairs across its two parts, in the score of a record's best link into the other
-part, in the log of the size of the smaller part, in the log of how many other found entities it unites with
-one, and in what each template of one's own gains by the merge. Within the entities that were found and
-between them the numbers differ. So the evidence of many pairs, which is hardly ever independent, counts as
-one piece of evidence; and large scores count by their logarithm, because what is left to go wrong does not
-fall with them. Of unions of many entities there are as many as of two, but each of the merges in them would
-have to be right: counted alike, they would come up in every other draw as heaps of records.
+A merge tree (see `factorwise.inference.merge_trees`) leads from single records via the clusters of the search
+to unions of clusters. The log odds that a node is one entity, given that its parent is not, are linear in the
+mean score of the pairs across its two parts, in the mean score of the best links between the parts, in the
+log of the size of the smaller part, in the log of the number of clusters that it adds to one, and in the gain
+of each user-defined template. The coefficients within clusters and between clusters differ. So the evidence
+of many pairs, which is hardly ever independent, counts as one piece of evidence. Large scores count by their
+logarithm, because the remaining risk of error does not fall in proportion to them. A union of many clusters
+needs every one of its merges to be right: without a coefficient for that, such unions would be drawn far too
+often.
 
-The numbers are those under which the true entities are most probable as cuts of the tree: maximum likelihood,
-with a prior that matters where held-out entities are few. How uncertain they then are goes into the
-posterior: clusterings are drawn by numbers that are drawn themselves.
+The coefficients maximise the likelihood of the true entities as cuts of the tree, with a prior that matters
+if there are few held-out entities. Their uncertainty is part of the posterior: clusterings are drawn with
+coefficients that are themselves drawn.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from factorwise.inference.merge_trees import SURE, MergeTree, grow_merge_tree
 from factorwise.types import Bools, Floats, Ints
 from factorwise.validation import as_number
 
-ROUNDS = 50  # of Newton's method
-LARGEST_GAIN = 50.0  # of a template, where odds are learned: more would settle nothing more
+ROUNDS = 50  # most iterations of Newton's method
+LARGEST_GAIN = 50.0  # largest template gain used for learning; a larger one adds no information
 UNKNOWN, MIXED = -1, -2
-LINE_SPREAD = (1.0, 0.3, 0.3, 0.3, 0.5)  # standard deviations of the prior of a line, around the defaults
-STRENGTH_SPREAD = 0.3  # and of the strengths of templates
-LIKELY_ODDS = 20  # that are drawn where it matters how uncertain they are
-MOST_CHANCES = 50_000_000  # in memory, of all nodes by all these odds
-LEAST_STRENGTH = 0.25  # of a template in drawn odds, as a share of the likeliest
-DEFAULT_STRENGTH = 0.8  # of a template: as much as the score of a pair, which is its mean and its best link
+LINE_SPREAD = (1.0, 0.3, 0.3, 0.3, 0.5)  # standard deviations of the prior of a line around its defaults
+STRENGTH_SPREAD = 0.3  # standard deviation of the prior of a template's strength
+LIKELY_ODDS = 20  # number of draws of the coefficients, which represent their uncertainty
+MOST_CHANCES = 50_000_000  # most probabilities in memory: nodes times draws of the coefficients
+LEAST_STRENGTH = 0.25  # least strength of a template in a draw, as a share of its estimate
+DEFAULT_STRENGTH = 0.8  # a template counts as much as a pair score, whose mean and best link count 0.4 each
 
 
 class MergeLine(NamedTuple):
-    """Log odds of a merge: an offset, and the slopes of what they are linear in.
+    """Coefficients of the log odds of a merge: an offset and slopes.
 
     mean, best
-        Of the mean score of the pairs across the two parts, and of the mean best link.
+        Slopes of the mean score of the pairs across the two parts, and of the mean score of the best links.
     size, pieces
-        Of the log of the records of the smaller part, and of how many found entities are united with one.
+        Slopes of the log of the size of the smaller part, and of the log of the number of clusters added.
     """
 
     offset: float
@@ -58,16 +58,16 @@ class MergeLine(NamedTuple):
 
 
 class MergeOdds(NamedTuple):
-    """Log odds that a node of a merge tree is of one entity, if the node above it is not.
+    """Log odds that a node of a merge tree is one entity, given that its parent is not.
 
     within, between
-        Where the search has joined the two parts, and where it has not.
+        Coefficients for merges within the clusters of the search, and between them.
     strengths
-        By the name of each template of one's own, how much of what it gains by the merge is added.
+        The coefficient of the gain of each user-defined template, by name.
     covariance
-        Of all these numbers in turn: how uncertain they are. Empty where they were not learned.
+        The covariance of all these coefficients, in the order of `values`; empty if they were not learned.
 
-    The defaults are typical of what labels gave on tables of persons, schools, authors and citations.
+    The defaults are typical of the estimates on labelled tables of persons, schools, authors and citations.
     """
 
     within: MergeLine = MergeLine(0.0, 0.4, 0.4, 0.0)
@@ -76,7 +76,7 @@ class MergeOdds(NamedTuple):
     covariance: tuple[tuple[float, ...], ...] = ()
 
     def for_templates(self, names: Collection[str]) -> MergeOdds:
-        """Return the odds for these templates: those that it does not speak of have the usual strength."""
+        """Return the odds for these templates; those without an estimate get the default strength."""
         if set(names) == set(self.strengths):
             return self
         strengths = {name: self.strengths.get(name, DEFAULT_STRENGTH) for name in names}
@@ -91,18 +91,17 @@ class MergeOdds(NamedTuple):
         return MergeOdds(self.within, self.between, strengths, covariance)
 
     def values(self) -> Floats:
-        """Return all numbers in turn, the strengths in the order of their names."""
+        """Return all coefficients as one array, with the strengths in the order of their names."""
         strengths = [self.strengths[name] for name in sorted(self.strengths)]
         return np.array([*self.within, *self.between, *strengths])
 
     def chances(self, tree: MergeTree, features: Floats | None = None) -> NDArray[np.float64]:
-        """Return for each node the probability that it is one entity, if none above it is.
+        """Return for each node the probability that it is one entity, given that none above it is.
 
-        Of entities that the search has not joined, what is all but impossible is taken to be so: there are
-        too many of them.
+        Unions of clusters that are very improbable get probability 0, because there are too many of them.
 
         features
-            The `merge_features` of the tree, if they are at hand.
+            The `merge_features` of the tree, if they were computed before.
         """
         if features is None:
             features = merge_features(tree)
@@ -115,19 +114,19 @@ class MergeOdds(NamedTuple):
         return np.asarray(chance, np.float64)
 
     def likely_chances(self, tree: MergeTree) -> NDArray[np.float64]:
-        """Return rows of `chances`, by odds that are as likely as each other: float[rows, nodes].
+        """Return `chances` for several equally likely draws of the coefficients: float[draws, nodes].
 
-        How uncertain the numbers are is the same doubt at every node. So it is told by several rows, and not
-        by probabilities that are nearer to one half each by itself.
+        The uncertainty of the coefficients affects all nodes at once. So it is represented by several draws,
+        and not by moving the probability of each node towards one half.
         """
         odds, features = self.for_templates(tree.gains), merge_features(tree)
         count = min(LIKELY_ODDS, max(2, MOST_CHANCES // max(len(tree.mean), 1) // 2 * 2))
         return np.stack([likely.chances(tree, features) for likely in odds.draw(count)])
 
     def draw(self, count: int) -> list[MergeOdds]:
-        """Draw odds from what is likely, each with its opposite; only themselves where nothing was learned.
+        """Draw antithetic pairs of coefficients from their posterior; return only itself if none was learned.
 
-        A strength is at least a quarter of the likeliest: what a template forbids shall not be doubted.
+        A strength is at least a quarter of its estimate, so that what a template forbids stays improbable.
         """
         if not self.covariance:
             return [self]
@@ -149,7 +148,7 @@ class MergeOdds(NamedTuple):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what `as_dict` gave."""
+        """Restore the odds from the result of `as_dict`."""
         within, between = (
             MergeLine(**{name: as_number(name, value) for name, value in values[line].items()})
             for line in ("within", "between")
@@ -158,28 +157,28 @@ class MergeOdds(NamedTuple):
         covariance = tuple(
             tuple(as_number("covariance", value) for value in row) for row in values["covariance"]
         )
-        if "pieces" not in values["between"]:  # a file from before they were counted
+        if "pieces" not in values["between"]:  # the file is older than this coefficient
             covariance = ()
         if covariance and np.shape(covariance) != (FIXED + len(strengths),) * 2:
             raise ValueError("the covariance and the numbers of the odds of merges do not fit together")
         return cls(within, between, strengths, covariance)
 
 
-FIXED = 2 * len(MergeLine._fields)  # numbers that all odds have
+FIXED = 2 * len(MergeLine._fields)  # number of coefficients besides the strengths of templates
 DEFAULT_ODDS = MergeOdds()
 
-#: Without labels a pair of log odds L scores exp(L) - 1, of which `squash` makes twice L.
+#: Without labels, a pair of log odds L has the score exp(L) - 1, which `squash` maps to about 2 L.
 UNLABELLED_ODDS = MergeOdds(MergeLine(0.0, 0.25, 0.25, 0.0), MergeLine(-2.5, 0.25, 0.25, -0.3, -1.0))
 
 
 def _odds_of(values: Floats, templates: Sequence[str]) -> MergeOdds:
-    """Return the odds whose `MergeOdds.values` are given."""
+    """Return the odds with the given `MergeOdds.values`."""
     within, between = (MergeLine(*line.tolist()) for line in np.split(values[:FIXED], 2))
     return MergeOdds(within, between, dict(zip(templates, values[FIXED:].tolist(), strict=True)))
 
 
 def _row(strengths: Mapping[str, float], name: str) -> int:
-    """Return the row of a strength in the covariance, -1 where it has none."""
+    """Return the row of a strength in the covariance, or -1 if it has none."""
     return FIXED + sorted(strengths).index(name) if name in strengths else -1
 
 
@@ -188,14 +187,14 @@ def _as_rows(matrix: Floats) -> tuple[tuple[float, ...], ...]:
 
 
 class MergeCases(NamedTuple):
-    """The nodes of a tree that truth decides from the top down: roots, and parts of what is not one entity.
+    """The nodes of a tree that the true entities decide from the top down: roots, and parts of mixed nodes.
 
     node
-        Which they are.
+        The decided nodes.
     same
-        Whether each is of one entity.
+        Whether each node is one entity.
     group
-        What each is decided together with: an entity or a block of entities.
+        The group of each node, an entity or a block of entities, whose nodes are not independent.
     """
 
     node: NDArray[np.int64]
@@ -204,10 +203,10 @@ class MergeCases(NamedTuple):
 
 
 class MergeExamples(NamedTuple):
-    """What odds are learned from: features of merges, and whether each is of one entity.
+    """Training data of the odds: features of merges, and whether each is one entity.
 
     templates
-        Names of the templates whose gains are among the features.
+        Names of the user-defined templates whose gains are among the features.
     """
 
     features: Floats
@@ -216,16 +215,16 @@ class MergeExamples(NamedTuple):
 
     @classmethod
     def of(cls, tree: MergeTree, cases: MergeCases) -> Self:
-        """Return the decided merges of a tree."""
+        """Return training examples from the decided merges of a tree."""
         return cls(merge_features(tree)[cases.node], cases.same, tuple(sorted(tree.gains)))
 
     def part(self, chosen: Bools) -> Self:
-        """Return some of the merges."""
+        """Return the chosen examples."""
         return self._replace(features=self.features[chosen], same=self.same[chosen])
 
 
 def tree_of_walk(walk: LinkWalk) -> MergeTree:
-    """Return the merge tree around the clustering of a walk, with what its further templates gain."""
+    """Return the merge tree around the clustering of a walk, with the gains of its own templates."""
     tree = grow_merge_tree(
         walk.graph,
         walk.link_scores,
@@ -239,12 +238,12 @@ def tree_of_walk(walk: LinkWalk) -> MergeTree:
 
 
 def squash(values: Floats) -> Floats:
-    """Return values as they are where they are small, and twice their logarithm where they are large."""
+    """Return about the value itself if it is small, and twice its logarithm if it is large."""
     return np.asarray(2.0 * np.arcsinh(values / 2.0))
 
 
 def merge_features(tree: MergeTree) -> Floats:
-    """Return what the log odds of nodes are linear in: float[nodes, 10 and templates]."""
+    """Return the features of the log odds of all nodes: float[nodes, 10 + templates]."""
     n, nodes = tree.n_items, len(tree.mean)
     inner = (np.arange(nodes) < tree.n_inner)[:, None].astype(np.float64)
     smaller = np.ones(nodes)
@@ -257,14 +256,14 @@ def merge_features(tree: MergeTree) -> Floats:
 
 
 def decided_merges(tree: MergeTree, truth: Ints, judged: Bools, group: Ints | None = None) -> MergeCases:
-    """Return the nodes that true entities decide.
+    """Return the nodes that the true entities decide.
 
     truth
-        Entity of each item, -1 where it is not known.
+        The entity of each item, -1 where it is not known.
     judged
-        Items that shall be learned from: nodes without any are left out.
+        Whether each item is used for training; nodes without any such item are left out.
     group
-        Of each item: what is decided together. None for its entity.
+        The group of each item, whose nodes are not independent; None to use its entity.
     """
     others = len(tree.mean) - tree.n_items
     entity = np.append(truth, np.full(others, UNKNOWN)).astype(np.int64)
@@ -289,9 +288,9 @@ def decided_merges(tree: MergeTree, truth: Ints, judged: Bools, group: Ints | No
 
 
 def fit_merge_odds(examples: Sequence[MergeExamples]) -> MergeOdds:
-    """Learn the odds from decided merges by maximum likelihood, with a prior around the defaults.
+    """Fit the odds to decided merges by maximum a posteriori, with a Gaussian prior around the defaults.
 
-    A template that held-out entities contradict has no strength; it never speaks for its opposite.
+    A template that held-out entities contradict gets strength 0, and never a negative one.
     """
     templates = examples[0].templates
     default = DEFAULT_ODDS.for_templates(templates)

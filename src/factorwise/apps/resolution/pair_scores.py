@@ -1,7 +1,7 @@
-"""Pairs that another tool has scored, as one more column of the records: one more comparison.
+"""Pairs that another tool has scored, stored as a column of the records and used as one more comparison.
 
-The column has for each record its id, the ids of the records that it was scored with, and the log odds. So it
-can be cut and put together as any other column can.
+For each record, the column holds its id, the ids of the records that it was scored with, and the log odds. So
+its rows can be selected and concatenated like those of any other column.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ def add_pair_scores(
     *,
     name: str = PAIR_SCORES,
 ) -> pa.Table:
-    """Return records with a column of the scores that another tool gave to some of their pairs.
+    """Return the records with an added column of pair scores from another tool.
 
-    What a score is worth beside the other comparisons is learned where entities are labelled, and is measured
-    without labels; scored pairs become candidates. Pairs of records that are not there are passed over.
+    The match weight of a score is learned from labelled entities, or estimated without labels. Scored pairs
+    become candidate pairs. Pairs with a record that is not in the table are ignored.
 
     records
-        A table of records, as `EntityResolver` takes.
+        A table of records, in any form that `EntityResolver` accepts.
     pairs
         `ScoredPairs`, or a table that `read_scored_pairs` reads.
     id
-        The column of the records with the ids that the pairs have.
+        The column of the records that holds the ids used in the pairs.
     name
-        Of the new column.
+        Name of the new column.
     """
     table = read_table(records)
     scored = pairs if isinstance(pairs, ScoredPairs) else read_scored_pairs(pairs)
@@ -76,12 +76,12 @@ def add_pair_scores(
 
 
 def is_pair_scores(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is that of a column which `add_pair_scores` made."""
+    """Return whether an Arrow type is that of a column made by `add_pair_scores`."""
     return bool(pa.types.is_struct(kind)) and tuple(field.name for field in kind) == _PARTS
 
 
 def pair_score_forms(column: pa.ChunkedArray, name: str) -> Mapping[str, PairValues]:
-    """Return the only form of a column that `add_pair_scores` made."""
+    """Return the normal form of a column made by `add_pair_scores`."""
     n, nothing = len(column), np.zeros(0, np.int64)
     if column.null_count == n:
         return {"pairs": PairValues.of(n, nothing, nothing, np.zeros(0, np.float32))}

@@ -1,4 +1,4 @@
-"""Records as the items of a clustering, and templates of one's own over them."""
+"""Records as the items of a clustering, and user-defined templates over them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from factorwise.model.model import Model
 from factorwise.model.template import AnyTemplate, Template
 from factorwise.variables.bags import Bags
 
-LINKS = "links"  # name of the template of links
-RESERVED = (LINKS, "cannot link", "one per source")  # names that templates of one's own may not have
+LINKS = "links"  # name of the link template
+RESERVED = (LINKS, "cannot link", "one per source")  # names that user-defined templates may not have
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordItems:
-    """The records of a table as the items that are clustered.
+    """The records of a table as the items of a clustering.
 
     table
         The records.
     item : int32[records]
-        The item that stands for each record: records that must be together share one.
+        The item that stands for each record; records that must be together share one item.
     n_items
         Number of items.
     """
@@ -39,7 +39,7 @@ class RecordItems:
     n_items: int
 
     def values(self, column: str) -> list[Any]:
-        """Return the value of each item in a column: that of its first record that has one, or None."""
+        """Return the value of each item in a column, from its first record that has a value; else None."""
         found: list[Any] = [None] * self.n_items
         for item, value in zip(self.item.tolist(), self._column(column).to_pylist(), strict=True):
             if found[item] is None and not _is_missing(value):
@@ -47,15 +47,15 @@ class RecordItems:
         return found
 
     def codes(self, column: str) -> NDArray[np.int32]:
-        """Return a number for the value of each item, the same for the same value; -1 where it is missing."""
+        """Return the value of each item as an integer code; -1 where the value is missing."""
         numbers: dict[Any, int] = {None: -1}
         values = (tuple(value) if isinstance(value, list) else value for value in self.values(column))
         return np.array([numbers.setdefault(value, len(numbers) - 1) for value in values], np.int32)
 
     def bags(self, column: str, *, words: bool = False) -> Bags:
-        """Return the values of the records of each item in a column, without missing ones, to be counted.
+        """Return the non-missing values of each item's records in a column, with their counts.
 
-        Of lists the values are those in them, with ``words`` the words of texts, in small letters.
+        The values of a list are its elements; with ``words``, the values are the lower-case words of a text.
         """
         values, item = self._column(column), self.item.astype(np.int64)
         if words:
@@ -81,7 +81,7 @@ class RecordItems:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a value is none, an empty text or not a number."""
+    """Return whether a value is None, an empty text or NaN."""
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
@@ -89,7 +89,7 @@ TemplateMaker = Callable[[RecordItems], AnyTemplate]
 
 
 def make_templates(makers: Sequence[TemplateMaker], items: RecordItems) -> tuple[AnyTemplate, ...]:
-    """Make the templates of one's own for some records."""
+    """Make the user-defined templates for some records; raise an error if one is not valid."""
     made = []
     for maker in makers:
         template = maker(items)
@@ -110,12 +110,12 @@ def make_templates(makers: Sequence[TemplateMaker], items: RecordItems) -> tuple
 
 
 def further_model(templates: Sequence[AnyTemplate], weights: NDArray[np.float64]) -> Model | None:
-    """Return the model of templates of one's own with their weights in turn; None where there are none."""
+    """Return a model of the user-defined templates, with concatenated weights; None if there are none."""
     return Model(list(templates), weights) if templates else None
 
 
 def flat_weights(templates: Sequence[AnyTemplate], weights: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
-    """Return the weights of templates in turn, from those of each by name."""
+    """Concatenate the weights of templates, which are given by name."""
     names = [template.name for template in templates]
     if set(names) != set(weights):
         raise InvalidArgumentError(
@@ -135,7 +135,7 @@ def flat_weights(templates: Sequence[AnyTemplate], weights: Mapping[str, ArrayLi
 def weights_by_template(
     templates: Sequence[AnyTemplate], weights: NDArray[np.float64]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the weights of each template by its name."""
+    """Split concatenated weights into those of each template, by name."""
     ends = np.cumsum([template.size for template in templates])
     return {
         template.name: weights[end - template.size : end]

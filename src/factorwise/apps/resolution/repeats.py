@@ -1,4 +1,4 @@
-"""Tables whose records repeat: equal records are of one entity, and are resolved once for all."""
+"""Deduplicate tables with many exact duplicates, so that equal records are resolved only once."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from factorwise.io.text_hashes import text_hashes
 from factorwise.rng import split_mix_words
 from factorwise.types import Ints
 
-EQUAL_DIFFER = "equal_records_differ"  # what training says where labels do
+EQUAL_DIFFER = "equal_records_differ"  # set in `Knowledge.training` if labels separate equal records
 DIFFERENT = (
-    0.01  # of the labelled records: with more of them of another entity than most that are equal to them
+    0.01  # share of labelled records whose entity is not the majority of their duplicates; more contradict
 )
-_FIRST = 10_000  # rows that tell which columns have many values
-REPEATED = 0.5  # of the records: with no more different ones than this, equal ones are taken together
+_FIRST = 10_000  # rows from which the number of distinct values of a column is estimated
+REPEATED = 0.5  # share of distinct records; records are deduplicated if there are no more than this
 
 
 class Distinct(NamedTuple):
-    """The different records of a table.
+    """The distinct records of a table.
 
     rows : int64[distinct]
-        The first row of each.
+        The first row of each distinct record.
     of : int64[rows]
-        Which of them each row is.
+        The index of the distinct record of each row.
     """
 
     rows: NDArray[np.int64]
     of: NDArray[np.int64]
 
     def entities(self, entity: Ints) -> NDArray[np.int32]:
-        """Return the entity that most rows of each record have; -1 where none is known."""
+        """Return the most frequent entity of each distinct record; -1 where none is known."""
         known = np.flatnonzero(entity >= 0)
         width = int(entity.max(initial=0)) + 1
         pairs, counts = np.unique(self.of[known] * np.int64(width) + entity[known], return_counts=True)
@@ -56,20 +56,20 @@ class Distinct(NamedTuple):
         return found
 
     def contradict(self, entity: Ints) -> bool:
-        """Whether labels say that equal records differ, or only that equal ones do not."""
+        """Return whether labels separate equal records, or give no entity two distinct records."""
         most = self.entities(entity)
         known = entity >= 0
         several = bool((np.bincount(most[most >= 0]) > 1).any())
         return not several or float((most[self.of][known] != entity[known]).mean()) > DIFFERENT
 
     def pairs(self, given: LabelledPairs) -> LabelledPairs:
-        """Return labelled pairs of different records."""
+        """Return labelled pairs in terms of distinct records, without pairs of equal records."""
         first, second = self.of[given.first], self.of[given.second]
         other = first != second
         return LabelledPairs(first[other], second[other], given.same[other])
 
     def constraints(self, given: Constraints | None) -> Constraints | None:
-        """Return constraints between the different records."""
+        """Return constraints in terms of distinct records."""
         if given is None:
             return None
         must = self.of[given.must].reshape(-1, 2)
@@ -84,7 +84,7 @@ def compared_columns(fields: Sequence[FieldSpec]) -> list[str]:
 
 
 def count_different(table: pa.Table, knowledge: Knowledge, constraints: Constraints | None = None) -> int:
-    """Return how many records resolving looks at: where records repeat, the different ones."""
+    """Return how many records are resolved, after exact duplicates are merged where that is allowed."""
     columns = compared_columns(knowledge.fields)
     merged = not knowledge.further and not knowledge.training.get(EQUAL_DIFFER)
     distinct = distinct_records(table, columns, constraints) if merged else None
@@ -98,17 +98,18 @@ def distinct_records(
     *,
     sources: Ints | None = None,
 ) -> Distinct | None:
-    """Find the different records of a table whose records repeat; None where most are different anyway.
+    """Find the distinct records of a table; return None if most records are distinct anyway.
 
-    Records are told apart by 64 bits of a hash: that two different ones of five million share them has a
-    chance of one in a million. Those that must not be together stay different, and so do those that say
-    nothing, and all where an entity has one record of each source.
+    Records are identified by a 64-bit hash: among five million distinct records, the probability of a
+    collision is about one in a million. Records with a cannot-link constraint are never merged, and neither
+    are records without any value. None is returned, too, if an entity has one record per source and
+    ``sources`` is None.
 
     columns
-        Those that are compared.
+        The columns that are compared.
     sources
-        The source of each record, if equal ones of one source are the same record, even where an entity has
-        one of each.
+        The source of each record, if equal records of one source are to be merged even where an entity has
+        one record per source.
     """
     limits = constraints or Constraints()
     is_one_each = limits.one_per_source and limits.sources is not None and sources is None
@@ -135,14 +136,14 @@ def distinct_records(
 
 
 def _most_different_first(table: pa.Table, columns: Sequence[str]) -> list[str]:
-    """Return the columns that a table has, by how many values the first rows have in them, most first."""
+    """Sort the columns that a table has by their distinct values in the first rows, most first."""
     there = [name for name in dict.fromkeys(columns) if name in table.column_names]
     different = {name: int(_codes(table.column(name).slice(0, _FIRST)).max(initial=0)) for name in there}
     return sorted(there, key=lambda name: -different[name])
 
 
 def _words_of(column: pa.ChunkedArray) -> NDArray[np.uint64]:
-    """Return a word for each value that tells it from others; 0 where it says nothing, as in `_codes`."""
+    """Return a 64-bit hash of each value; 0 where it is missing or empty, as in `_codes`."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return _codes(column).astype(np.uint64)
     words = [np.zeros(0, np.uint64)]
@@ -153,18 +154,18 @@ def _words_of(column: pa.ChunkedArray) -> NDArray[np.uint64]:
 
 
 def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Return a number for each value, 0 where it is missing, an empty text or a list without items."""
+    """Return an integer code for each value; 0 if it is missing, an empty text or an empty list."""
     array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    if is_pair_scores(array.type):  # which tell records apart
+    if is_pair_scores(array.type):  # each record has its own pairs, so all records differ
         return np.arange(1, len(array) + 1)
     if is_vector(array.type):
-        with suppress(InvalidArgumentError):  # lists of numbers that are no vectors
+        with suppress(InvalidArgumentError):  # these lists of numbers are not vectors
             return read_vectors(column, "").codes.astype(np.int64) + 1
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         return _codes_of_lists(array)
     try:
         coded = array.dictionary_encode()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # records within records, say
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # for example, nested records
         coded = pa.array([None if value is None else repr(value) for value in array.to_pylist()])
         coded = coded.dictionary_encode()
     values = coded.dictionary
@@ -177,7 +178,7 @@ def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
 
 
 def _codes_of_lists(lists: pa.Array) -> NDArray[np.int64]:
-    """Return a number for each list, equal for equal items in the same order."""
+    """Return an integer code for each list; lists with equal items in the same order share a code."""
     if lists.null_count:
         lists = lists.fill_null([])
     items = _codes(pa.chunked_array([lists.flatten()])).astype(np.uint64)
@@ -185,7 +186,7 @@ def _codes_of_lists(lists: pa.Array) -> NDArray[np.int64]:
     offsets = np.append(0, np.cumsum(lengths))
     place = np.arange(len(items)) - np.repeat(offsets[:-1], lengths)
     words = split_mix_words(items + split_mix_words(place.astype(np.uint64)))
-    sums = np.append(np.uint64(0), np.cumsum(words))  # which wrap around, and so do their differences
+    sums = np.append(np.uint64(0), np.cumsum(words))  # sums wrap around, but differences stay exact
     keys = sums[offsets[1:]] - sums[offsets[:-1]]
     codes = np.unique(np.append(np.uint64(0), keys), return_inverse=True)[1][1:]
     return np.where(lengths == 0, 0, codes).astype(np.int64)

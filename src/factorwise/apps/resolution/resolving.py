@@ -1,4 +1,4 @@
-"""Searching for the entities of linked records, with checkpoints, and drawing what else they could be."""
+"""Search for the entities of linked records, with checkpoints, and draw from the posterior."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ from factorwise.io.shard_files import ShardStore
 from factorwise.kernels.compile.threads import Team
 from factorwise.validation import as_ints, as_number, as_whole
 
-POSTERIOR_MEMORY = 2 << 30  # bytes of labels that draws may take
+POSTERIOR_MEMORY = 2 << 30  # bytes of labels that posterior draws may take
 DRAWS, FEWEST_DRAWS = 100, 5
 
-FEWEST_ITEMS = 20_000  # a search of fewer takes less than a second, and goes over all of them
-MANY = 500_000  # records that make a search short: each sweep is worth more where clusters are small
+FEWEST_ITEMS = 20_000  # with fewer items a search takes less than a second and covers all open items
+MANY = 500_000  # records from which on fewer rounds and sweeps are enough
 
 
 def default_budget(n_records: int) -> tuple[int, int]:
-    """Return how many rounds of how many sweeps a search takes."""
+    """Return the number of rounds of a search, and the number of sweeps in each round."""
     return (12, 2) if n_records < MANY else (6, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Where a search leaves checkpoints, and how often.
+    """Where a search writes checkpoints, and how often.
 
     folder
-        A path, or an address that Arrow or fsspec knows.
+        A path, or a URL that Arrow or fsspec supports.
     seconds
-        How long to wait at least from one to the next. They are written after a round, or, where there are
-        several groups, after a group.
+        The least time between two checkpoints. They are written after a round, or after a group if there
+        are several groups.
     run
-        What `run_mark` says of it.
+        The `run_mark` of this run.
     """
 
     folder: str
@@ -67,11 +67,11 @@ class Keeping:
 
     @property
     def in_store(self) -> bool:
-        """Whether checkpoints go to the address of a store."""
+        """Whether checkpoints go to an object store, given by its URL."""
         return "://" in self.folder
 
     def check(self) -> None:
-        """Complain of the checkpoint of another run."""
+        """Raise an error if the folder holds a checkpoint of another run."""
         if not self.in_store:
             read_checkpoint(self.folder, self.run, begun=True)
         ShardStore(self.folder).latest(self.run, begun=True)
@@ -93,12 +93,12 @@ def searched(
     keeping: Keeping | None = None,
     watch: Callable[[SearchProgress], None] | None = None,
 ) -> Found:
-    """Search from every item by itself, or from the checkpoint of the same run, and place the items.
+    """Search from singletons, or from the checkpoint of the same run, and set the clustering of the items.
 
-    Only what the scores of links leave open is searched, in groups of components; see `find_groups`.
+    Only components that the link scores do not settle are searched, in groups; see `find_groups`.
 
     executor
-        Who searches groups, if there are several; None for threads. The result does not depend on it.
+        Where groups are searched, if there are several; None for threads. The result does not depend on it.
     """
     groups = find_groups(linked.links, all_open=linked.links.n_items < FEWEST_ITEMS)
     mark = "" if keeping is None else f"{keeping.run}{fingerprint(linked, search, seed)}"
@@ -123,7 +123,7 @@ def _search_one(
     mark: str,
     watch: Callable[[SearchProgress], None] | None,
 ) -> GroupFound:
-    """Search the only group, and keep checkpoints under a ``mark`` that tells the run from others."""
+    """Search the only group, and write checkpoints with a ``mark`` that identifies the run."""
     group, weights = groups.take(0), groups.links.weights
     if keeping is None:
         return search_group(group, weights, search, seed, team=team, watch=watch)
@@ -144,7 +144,7 @@ def _search_one(
 
 
 def run_mark(ids: pa.Array, knowledge: Knowledge, search: LinkSearch, seed: int) -> str:
-    """Return what tells a run from others as far as can be said before the work; a fingerprint begins so."""
+    """Hash what identifies a run before its links are known; it is the prefix of the checkpoint's mark."""
     ends = (len(ids), ids[0].as_py(), ids[-1].as_py())
     digest = hashlib.sha256(repr((search, seed, knowledge.temperature, ends)).encode())
     digest.update(np.ascontiguousarray(knowledge.weights.values).data)
@@ -158,7 +158,7 @@ def run_mark(ids: pa.Array, knowledge: Knowledge, search: LinkSearch, seed: int)
 
 
 def fingerprint(linked: LinkedItems, search: LinkSearch, seed: int) -> str:
-    """Return what tells a run from every other: its links and scores, its start and its settings."""
+    """Hash everything that identifies a run: its links and scores, its start and its settings."""
     links = linked.links
     digest = hashlib.sha256(repr((search, seed, links.weights)).encode())
     for stretch in links.stretches():
@@ -187,10 +187,10 @@ def _state(saved: Checkpoint, search: LinkSearch, n_items: int) -> SearchState:
 def draw_posterior(
     walk: LinkWalk, merges: MergeOdds, *, draws: int | None = None, seed: int
 ) -> LinkPosterior:
-    """Draw clusterings of the items of a walk around the one it is at, with their exact probabilities.
+    """Draw clusterings from the posterior over the merge tree around the current clustering of a walk.
 
     draws
-        How many; None for as many as are usual and memory allows.
+        Number of draws; None for the usual number, or fewer if memory is short.
     """
     if draws is None:
         fitting = POSTERIOR_MEMORY // (4 * max(walk.n_items, 1))

@@ -1,10 +1,10 @@
-"""New records placed into known entities.
+"""Assign new records to known entities.
 
-Only records that share something with a new one are weighed again: the new records, those linked to them, and
-the other records of their entities; so are the entities of records that constraints speak of. The walk begins
-with the known entities and is cold from the start, so an old record moves only where the new evidence or a
-constraint outweighs what held it. Normal forms and blocking keys of all records are made anew; beyond that
-the work grows with the number of new records.
+Only some records are resolved again: the new records, the records linked to them, and the other records of
+their entities, as well as the entities of records with constraints. The walk starts at the known entities at
+its final temperature, so an old record moves only if the new evidence or a constraint outweighs the evidence
+for its entity. Normal forms and blocking keys of all records are computed again; apart from that, the work
+grows with the number of new records.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Placed:
     labels : int32[records]
         The entity of each record, old and new, as numbers.
     weighed : int64[.]
-        Rows of the records that were weighed again; the new ones among them.
+        Rows of the records that were resolved again, including the new ones.
     linked, found
-        Their links, in that order, and how the search ended.
+        The links of these records, in the same order, and the result of the search.
     """
 
     labels: NDArray[np.int32]
@@ -58,26 +58,26 @@ def place(
     seed: int,
     team: Team,
 ) -> Placed:
-    """Place the records without an entity.
+    """Assign the records that have no entity yet.
 
     table
         All records, old and new.
     known : int[records]
         The entity of each record, a number from 0 on; -1 for new ones.
     constraints
-        What is known for certain, in rows of ``table``.
+        Hard constraints, in rows of ``table``.
     templates
-        Those of one's own that the weights were learned with.
+        The user-defined templates that the weights were learned with.
     """
     limits = constraints or Constraints()
     limits.check()
     require(len(known) == table.num_rows, "known", len(known), f"one for each of {table.num_rows} records")
     new = np.asarray(known) < 0
     require(bool(new.any()), "known", "an entity for every record", "-1 for the new ones")
-    beyond = int(known.max()) + 1  # a number that no entity has, nor those from it on
+    beyond = int(known.max()) + 1  # no entity has this number or a larger one
     knowledge = knowledge.for_size(count_different(table, knowledge, constraints))
     normal = normalize(table, knowledge.fields)
-    # A source of its own for each new record and one for all old ones leaves out what is known already.
+    # Pairs of old records are left out: all old records share one source, and each new record has its own.
     source = np.where(new, np.cumsum(new), 0).astype(np.int32)
     fresh = knowledge.candidates(normal, sources=source, within=False, threads=team.threads)
     touched = np.zeros(beyond + 1, bool)
@@ -93,7 +93,7 @@ def place(
     pairs = rows[candidates.first], rows[candidates.second]
     scores = score_pairs(normal, knowledge, *pairs, team, sources=sources)
     start = np.where(known[rows] >= 0, known[rows], beyond + np.arange(len(rows)))
-    if knowledge.context is not None:  # the known entities are the clusters that a first pass would find
+    if knowledge.context is not None:  # the known entities replace the clusters of a first pass
         first = FirstPass(scores, start)
         scores = score_in_context(part, candidates, first, knowledge.context)
     linked = joined(table.take(rows), part, candidates, scores, knowledge, limits, templates)
@@ -106,7 +106,7 @@ def place(
 
 
 def _constrained(limits: Constraints, known: Ints) -> NDArray[np.int64]:
-    """Return the rows that constraints speak of, and those of known entities with a source twice."""
+    """Return the rows that have constraints, and those that repeat a source within a known entity."""
     pairs = np.concatenate([limits.must.ravel(), limits.cannot.ravel()])
     if not limits.one_per_source or limits.sources is None:
         return pairs
@@ -118,7 +118,7 @@ def _constrained(limits: Constraints, known: Ints) -> NDArray[np.int64]:
 
 
 def _within(limits: Constraints, rows: Ints, n: int) -> Constraints:
-    """Return the constraints in the places that rows have among ``rows``, which has all they speak of."""
+    """Return the constraints in positions among ``rows``, which contains every row with a constraint."""
     place = np.full(n, -1, np.int64)
     place[rows] = np.arange(len(rows))
     sources = None if limits.sources is None else limits.sources[rows]
@@ -126,9 +126,9 @@ def _within(limits: Constraints, rows: Ints, n: int) -> Constraints:
 
 
 def start_labels(start: Ints, unit: Ints, n_items: int, limits: Constraints) -> NDArray[np.int64]:
-    """Return the label that each item starts with: a known one if one of its records has one.
+    """Return the initial label of each item, which is a known entity if one of its records has one.
 
-    Of two that must not be together, one that is in the entity of the other starts by itself.
+    If two items of a cannot-link pair have the same label, the second starts as a singleton.
     """
     labels = np.full(n_items, np.iinfo(np.int64).max)
     np.minimum.at(labels, unit, start)
@@ -140,7 +140,7 @@ def start_labels(start: Ints, unit: Ints, n_items: int, limits: Constraints) -> 
 
 
 def below(old: pa.Table, new: pa.Table, columns: Sequence[str], id_column: str | None) -> pa.Table:
-    """Put new records below old ones, as far as some columns go; ids must differ over both."""
+    """Stack new records below old ones, with some columns; raise an error if ids repeat across both."""
     parts = [("old", old), ("new", new)]
     if id_column is not None:
         columns = [*columns, id_column]

@@ -1,7 +1,7 @@
-"""Ready-made templates for `EntityResolver(templates=[...])`: what speaks for or against whole entities.
+"""Ready-made templates for `EntityResolver(templates=[...])`: evidence about whole entities.
 
-Their weights are learned where entities are labelled; the search and `explain` use them. Without labels,
-``template_weights`` gives them.
+Their weights are learned if entities are labelled, and the search and `explain` use them. Without labels, set
+their weights with ``template_weights``.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ REPEATED_SOURCES = "repeated sources"
 
 
 def different_values(column: str, *, name: str | None = None) -> TemplateMaker:
-    """Return a template of how many different values of a column an entity has beyond one.
+    """Return a template that counts the distinct values of a column in an entity, beyond the first.
 
     name
-        Of the template; by default one that says the column.
+        Name of the template; by default it contains the name of the column.
     """
 
     def make(records: RecordItems) -> DistinctValues:
@@ -27,10 +27,10 @@ def different_values(column: str, *, name: str | None = None) -> TemplateMaker:
 
 
 def common_words(column: str, *, name: str | None = None) -> TemplateMaker:
-    """Return a template of how near the words of records in a column are to those of their entity.
+    """Return a template that compares the words of each record in a column with those of its entity.
 
     name
-        Of the template; by default one that says the column.
+        Name of the template; by default it contains the name of the column.
     """
 
     def make(records: RecordItems) -> BagCosine:
@@ -40,15 +40,15 @@ def common_words(column: str, *, name: str | None = None) -> TemplateMaker:
 
 
 def repeated_sources(column: str, *, name: str = REPEATED_SOURCES) -> TemplateMaker:
-    """Return a template of how often an entity has a source again: a soft form of one record per source.
+    """Return a template that counts repeated sources in an entity: a soft one-record-per-source constraint.
 
-    Where labels say that a source hardly ever has an entity twice, the weight becomes strongly negative; but
-    other evidence can outweigh it, which it cannot with ``Constraints(one_per_source=True)``.
+    If a source hardly ever contains an entity twice in the labels, the weight becomes strongly negative.
+    Other evidence can still outweigh it, unlike with ``Constraints(one_per_source=True)``.
 
     column
-        Of the records that says where each is from; leave it out of the comparison.
+        The column that holds the source of each record; leave it out of the comparison.
     name
-        Of the template.
+        Name of the template.
     """
     if not column:
         raise InvalidArgumentError("the column that says where records are from must be named.")
