@@ -138,6 +138,12 @@ def test_generators_are_read_sentence_by_sentence(crf):
     assert streamed.predict(iter(X)) == crf.predict(X)
 
 
+def test_words_of_a_sentence_may_come_from_an_iterator():
+    lists = ChainCRF(templates="default").fit(WORDS, Y)
+    streamed = ChainCRF(templates="default").fit([iter(words) for words in WORDS], Y)
+    assert streamed.predict(WORDS) == lists.predict([iter(words) for words in WORDS])
+
+
 def test_a_fault_in_a_generator_is_found_in_its_sentence():
     many = (X[0] if number != 1_500 else [{"word": None}] for number in range(2_000))
     with pytest.raises(ValueError, match="token 0 of sentence 1500"):

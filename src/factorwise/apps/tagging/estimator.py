@@ -6,7 +6,7 @@ The constructor takes the parameters of sklearn-crfsuite with their meaning, and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -241,9 +241,9 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
     def fit(
         self,
         X: Any,
-        y: Sequence[Sequence[Any]],
+        y: Iterable[Iterable[Any]],
         X_dev: Any = None,
-        y_dev: Sequence[Sequence[Any]] | None = None,
+        y_dev: Iterable[Iterable[Any]] | None = None,
         *,
         sample_weight: Any = None,
     ) -> Self:

@@ -69,7 +69,7 @@ class LabelEncoder:
     def __init__(self, labels: Iterable[Hashable] = ()) -> None:
         self.labels = tuple(dict.fromkeys(labels))
 
-    def fit_encode(self, sentences: Sequence[Sequence[Any]], start: Any) -> EncodedLabels:
+    def fit_encode(self, sentences: Iterable[Iterable[Any]], start: Any) -> EncodedLabels:
         """Learn the labels and return their codes.
 
         start
@@ -88,7 +88,7 @@ class LabelEncoder:
         self.labels = tuple(code_of)
         return encoded
 
-    def encode(self, sentences: Sequence[Sequence[Any]], start: Any) -> EncodedLabels:
+    def encode(self, sentences: Iterable[Iterable[Any]], start: Any) -> EncodedLabels:
         """Return the codes of labels that were learned; refuse others."""
         flat, bounds = _flattened(sentences, start)
         code_of = {label: code for code, label in enumerate(self.labels)}
@@ -102,7 +102,7 @@ class LabelEncoder:
         return _encoded(flat, bounds, admit, code_of)
 
 
-def _flattened(sentences: Sequence[Sequence[Any]], start: Any) -> tuple[list[Any], Longs]:
+def _flattened(sentences: Any, start: Any) -> tuple[list[Any], Longs]:
     bounds = np.asarray(start, dtype=np.int64)
     sentences = list(sentences) if isinstance(sentences, Iterator) else sentences
     listed = hasattr(sentences, "__len__") and getattr(sentences, "ndim", 1) > 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -141,7 +141,7 @@ class ChainPredictions:
             probability, _ = tagger.marginals(rows, start, team)
         return list(explain_tokens(tagger, self.encoder_.names(), rows, path, probability))
 
-    def log_likelihood(self, X: Any, y: Sequence[Sequence[Any]]) -> float:
+    def log_likelihood(self, X: Any, y: Iterable[Iterable[Any]]) -> float:
         """Return the log-probability of labels, summed over sentences; sets and None are summed over.
 
         Minus infinity if the constraints forbid the labels.
@@ -156,7 +156,7 @@ class ChainPredictions:
                 return -np.inf
         return float((known - total).sum())
 
-    def score(self, X: Any, y: Sequence[Sequence[Any]], sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Iterable[Iterable[Any]], sample_weight: Any = None) -> float:
         """Return the share of tokens labelled right, as sklearn-crfsuite does; sentences may be weighted.
 
         Tokens whose label is missing or ambiguous do not count; a label that training did not have counts as
@@ -173,13 +173,13 @@ class ChainPredictions:
             )
         return float(np.average(path == truth, weights=share))
 
-    def span_scorer(self, X: Any, y: Sequence[Sequence[Any]]) -> float:
+    def span_scorer(self, X: Any, y: Iterable[Iterable[Any]]) -> float:
         """Return the micro-averaged F1 of spans; as scikit-learn's ``scoring``, give ChainCRF.span_scorer."""
         truth, path, start, names = self._compared(X, y)
         return SpanCounter([str(label) for label in names]).scores(truth, path, start).micro.f1
 
     def _compared(
-        self, X: Any, y: Sequence[Sequence[Any]]
+        self, X: Any, y: Iterable[Iterable[Any]]
     ) -> tuple[Ints, Ints, NDArray[np.int64], Sequence[Any]]:
         """Return true and predicted labels of all tokens, where sentences begin, and the labels' names."""
         tagger, rows, start, bounds = self._encoded(X)
@@ -212,7 +212,7 @@ class ChainPredictions:
     def _label_encoder(self) -> LabelEncoder:
         return LabelEncoder(self.classes_)
 
-    def _allowed(self, allowed: Sequence[Sequence[Any]] | None, start: NDArray[np.int64]) -> Bools | None:
+    def _allowed(self, allowed: Any, start: NDArray[np.int64]) -> Bools | None:
         if allowed is None:
             return None
         known = self._label_encoder().encode(allowed, start)

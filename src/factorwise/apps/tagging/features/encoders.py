@@ -285,6 +285,7 @@ def _columns(sentences: Any) -> tuple[list[list[str]], Ints]:
         raise InvalidArgumentError(
             f"X is a {type(sentences).__name__}, not a list of sentences, each a list of words or tuples."
         )
+    sentences = [list(sentence) if isinstance(sentence, Iterator) else sentence for sentence in sentences]
     for number, sentence in enumerate(sentences):
         if isinstance(sentence, str | bytes) or not isinstance(sentence, Sequence | np.ndarray):
             raise InvalidArgumentError(
