@@ -1,1 +1,1 @@
-"""Resolution without labels: measured on anchors, pairs that are equal in a rare identity."""
+"""Entity resolution without labels, fitted on anchors: pairs with the same rare identity."""

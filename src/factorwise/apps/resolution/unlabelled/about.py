@@ -1,7 +1,8 @@
-"""What the records of a table are about: the column, or the parts of a person's name, that names the entity.
+"""Choose the identity columns of a table: the columns that name the entity each record describes.
 
-A header that says "name" or "title" counts for more than the kind of the column; first and last names are one
-person; two such columns that are never filled together (a person's name, a film's title) are one identity.
+A header such as "name" or "title" counts for more than the kind of the column. First and last name together
+name a person. Two such columns that are never filled together (a person's name, a film's title) form one
+identity.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from factorwise.apps.resolution.schema.header_words import FIRST_NAME_WORDS, LAS
 from factorwise.errors import InvalidArgumentError
 
 PERSON, TEXT = "person", "text"
-SAYS_MOST = "the column of words that says most"  # why, where no header says what records are about
-_FIRST = FIRST_NAME_WORDS | word_set("nombre nombres nome")  # beside a last name
+SAYS_MOST = "the column of words that says most"  # the reason if no header names the identity
+_FIRST = FIRST_NAME_WORDS | word_set("nombre nombres nome")  # header words of first names
 _LAST = LAST_NAME_WORDS
 _MIDDLE = word_set("middle mname second")
 _NAMED = word_set("name names label nombre nome naam navn namn nazwa название наименование 姓名 氏名 名称")
@@ -33,7 +34,7 @@ _THINGS = word_set(
     "product company organization organisation org firm institution assignee business institute agency"
     " school site restaurant hotel employer applicant item article work song album"
 )
-#: Words of headers of columns that say something about the entity and do not name it.
+#: Header words of columns that describe the entity but do not name it.
 _OTHERS = word_set(
     "brand city town street state country county venue journal file user domain host manufacturer"
     " category class group publisher series conference type language job position coauthor coauthors"
@@ -41,24 +42,24 @@ _OTHERS = word_set(
 )
 _PERSONS = word_set("name person author inventor patient customer client employee contact")
 _MATES = word_set("coauthors coauthor coinventors coinventor colleagues")
-_FEWEST = 0.3  # share of the records that must have a value in a column that they are about
-_BOTH = 0.01  # share of records with both columns, below which two columns are taken for one identity
-_ROWS = 20_000  # that show what values look like
-_SINGLE, _FIRST_NAMES, _ENOUGH_NAMES = 0.75, 0.1, 20  # shares of single words, of usual first names; values
+_FEWEST = 0.3  # least share of the records that have a value in an identity column
+_BOTH = 0.01  # largest share of records with both values for two columns to be one identity
+_ROWS = 20_000  # rows that are sampled to inspect the values
+_SINGLE, _FIRST_NAMES, _ENOUGH_NAMES = 0.75, 0.1, 20  # least shares of single words, first names; values
 _WORDY = frozenset({"text", "category", "identifier", "location", "name", "address", "list"})
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What records are about.
+    """The identity columns of a table: those that name the entity.
 
     columns
-        The column of the identity; first and last name of a person; or columns that are never filled
+        One column; the first and last name of a person; or several columns that are never filled
         together.
     form
         ``person`` or ``text``.
     reason
-        Why, for people.
+        Why these columns were chosen, as text for the user.
     """
 
     columns: tuple[str, ...]
@@ -67,16 +68,16 @@ class About:
 
     @property
     def phrase(self) -> str:
-        """The columns, for people."""
+        """The columns as text for the user."""
         return " + ".join(self.columns) if self.form == PERSON else " or ".join(self.columns)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for the model file."""
+        """Return plain values for the model file."""
         return {"columns": list(self.columns), "form": self.form, "reason": self.reason}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> About:
-        """Return what `as_dict` wrote."""
+        """Rebuild the object from the values that `as_dict` returned."""
         about = cls(tuple(map(str, content["columns"])), str(content["form"]), str(content["reason"]))
         if about.form not in (PERSON, TEXT) or not about.columns:
             raise InvalidArgumentError(f"what records are about is {dict(content)!r}.")
@@ -86,10 +87,10 @@ class About:
 def choose_about(
     table: pa.Table, fields: Sequence[FieldSpec], columns: Sequence[str] = ()
 ) -> tuple[About, list[FieldSpec]]:
-    """Say what records are about, and return the fields with kinds that fit.
+    """Choose the identity columns, and return them with the fields, whose kinds are adapted to them.
 
     columns
-        What the user said, if anything.
+        The identity columns that the user chose; empty to infer them.
     """
     filled = {
         one.name: _filled(table.column(one.name))
@@ -142,7 +143,7 @@ def _inferred(table: pa.Table, fields: Sequence[FieldSpec], filled: Mapping[str,
     for person in sorted(persons, key=lambda one: (not words[one.name] & _NAMED, -filled[one.name])):
         role = not words[person.name] & _NAMED
         if role and not mates and any(filled[one.name] >= _FEWEST for one in titled):
-            continue  # the author of a work: records are about the work
+            continue  # this is the author of a work, and the records describe works
         if _partners(table, person.name, [*named, *titled]):
             break
         return About((person.name,), PERSON, "a column of persons' names")
@@ -165,7 +166,7 @@ def _inferred(table: pa.Table, fields: Sequence[FieldSpec], filled: Mapping[str,
 
 
 def _parts(fields: Sequence[FieldSpec], filled: Mapping[str, float]) -> tuple[str, ...] | None:
-    """Return the columns of first and last name, if there are both."""
+    """Return the columns of first and last names, or None unless the table has both."""
     found = []
     for hints, others, part in ((_FIRST, _LAST | _MIDDLE, "first"), (_LAST, _FIRST | _MIDDLE, "last")):
         fitting = [
@@ -181,7 +182,7 @@ def _parts(fields: Sequence[FieldSpec], filled: Mapping[str, float]) -> tuple[st
 
 
 def _parts_by_values(table: pa.Table, fields: Sequence[FieldSpec]) -> tuple[str, ...] | None:
-    """Return the columns of first and last names, known by usual first names and a column beside them."""
+    """Return a column with common first names and the column of last names next to it, or None."""
     single, shares = set(), {}
     for one in fields:
         if one.kind not in ("text", "category", "name"):
@@ -201,7 +202,7 @@ def _parts_by_values(table: pa.Table, fields: Sequence[FieldSpec]) -> tuple[str,
 
 
 def _partners(table: pa.Table, column: str, others: Sequence[FieldSpec]) -> tuple[str, ...]:
-    """Return columns that are filled only where others are not, the first of them being ``column``."""
+    """Return the other columns that are filled only where ``column`` and those before them are empty."""
     have, found = _known(table.column(column)), []
     if have.mean() > 0.98:
         return ()
@@ -216,7 +217,7 @@ def _partners(table: pa.Table, column: str, others: Sequence[FieldSpec]) -> tupl
 
 
 def _fitting(fields: Sequence[FieldSpec], about: About) -> list[FieldSpec]:
-    """Return the fields, those that records are about with a kind that has the forms of an identity."""
+    """Return the fields, in which identity columns have a kind with the normal forms of an identity."""
     parts = ("full",) if len(about.columns) == 1 else ("first", "last")
     note = "what records are about"
     changed = []
@@ -232,7 +233,7 @@ def _fitting(fields: Sequence[FieldSpec], about: About) -> list[FieldSpec]:
 
 
 def identity_rules(about: About, rules: Sequence[Rule]) -> list[Rule]:
-    """Return blocking rules, those first by which records with equal identities always meet."""
+    """Return blocking rules; the first ones make every two records with equal identities candidates."""
     if about.form == PERSON:
         first, last = about.columns[0], about.columns[-1]
         own = [Rule((Part(last, "last"), Part(first, "first_initial")))]
@@ -253,12 +254,12 @@ def _filled(column: pa.ChunkedArray) -> float:
 
 
 def _has_letters(table: pa.Table, field: FieldSpec) -> bool:
-    """Return whether a column is of words, most of which are not numbers."""
+    """Return whether most values of a column contain words rather than numbers."""
     column = table.column(field.name)
     if field.kind in ("number", "date", "phone", "email"):
         return False
     if field.kind == "ignore" and pc.count_distinct(column).as_py() < len(column) - column.null_count:
-        return False  # every record says the same; a code of which no value stands twice may name the entity
+        return False  # only a code whose values are all different may name the entity
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return False
     known = column.slice(0, 20_000).drop_null()
@@ -267,7 +268,7 @@ def _has_letters(table: pa.Table, field: FieldSpec) -> bool:
 
 
 def _information(table: pa.Table, column: str) -> float:
-    """Return the entropy of a column's values, in which every missing value says nothing."""
+    """Return the entropy of a column's values, multiplied by the share of records that have a value."""
     values = table.column(column)
     counts = np.asarray(pc.value_counts(values.drop_null().combine_chunks()).field("counts"), float)
     share = counts / max(counts.sum(), 1.0)

@@ -1,7 +1,7 @@
-"""Pairs to measure on: anchors, which are equal in a rare identity, and null pairs, which are two entities.
+"""Find anchors (matching pairs with the same rare identity) and null pairs (non-matching pairs).
 
-How columns behave within an entity is never measured on an answer: an answer that splits entities would raise
-its own evidence and pay for itself.
+The m frequencies are estimated on anchors and never on a clustering: a clustering that splits entities would
+strengthen its own evidence.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from factorwise.apps.resolution.unlabelled.identity import CONFLICT, TOP, Identi
 from factorwise.apps.resolution.unlabelled.views import Views
 from factorwise.types import Bools, Ints
 
-RARE = (0.1, 0.03, 0.01, 0.003)  # namesakes that an identity value may have, the first that will do
-CHANCE = 0.1  # share of the joins that may be chance
-PER_VALUE, HEAVIEST = 90, 10.0  # pairs of one value at most, and what they weigh together
-ENOUGH = 60  # anchors, above which near-equal identities are not needed
-NULL = 20_000
-_SPECIFIC, _CONFLICTING, _EQUAL_PAIRS = 0.3, 0.9, 20  # of a context: share of different values, of conflicts
+RARE = (0.1, 0.03, 0.01, 0.003)  # limits on the namesakes of an identity; the first suitable one is used
+CHANCE = 0.1  # largest share of the anchors that may agree by chance
+PER_VALUE, HEAVIEST = 90, 10.0  # most pairs of one value, and their largest total weight
+ENOUGH = 60  # total anchor weight from which on near-equal identities are not needed
+NULL = 20_000  # most null pairs of each kind
+_SPECIFIC, _CONFLICTING, _EQUAL_PAIRS = 0.3, 0.9, 20  # context: least distinct, conflicting; pairs
 
 
 class CandidatePairs(NamedTuple):
@@ -32,18 +32,18 @@ class CandidatePairs(NamedTuple):
 
 
 class Anchors(NamedTuple):
-    """Pairs of rows that are of one entity; of a row with itself where it stands for equal records.
+    """Pairs of rows that very likely match; a row that represents several records is paired with itself.
 
     weight
-        Of each pair: the pairs of a value with many records weigh no more than `HEAVIEST` joins.
+        Weight of each pair. All pairs of one value together weigh `HEAVIEST` at most.
     column
-        The witness in which a pair was found to be equal; -1 if it was the identity.
+        Index of the evidence column in which the pair agrees; -1 if it agrees in the identity.
     chance
-        Share of the joins that are expected to be chance.
+        Expected share of the anchors that agree only by chance.
     share, partners
-        Share of the records with a rare identity that have a partner, and partners of each.
+        Share of the records with a rare identity that have a match, and their mean number of matches.
     has_near
-        Whether identities that are all but equal are among them, because few are equal.
+        Whether near-equal identities are included, because too few are equal.
     """
 
     first: Ints
@@ -59,9 +59,9 @@ class Anchors(NamedTuple):
 def pairs_of_values(
     code: NDArray[np.int64], rows: Ints, most: int, rng: np.random.Generator
 ) -> tuple[Ints, Ints, NDArray[np.float64]]:
-    """Return pairs of rows with the same value, at most so many of each, with weights.
+    """Return pairs of rows with the same value, about ``most`` per value, and the weights of the pairs.
 
-    The pairs of a value that c rows have weigh c - 1 together, and no more than `HEAVIEST`.
+    If c rows have a value, its pairs weigh c - 1 together, but `HEAVIEST` at most.
     """
     rows = rows[code[rows] >= 0]
     rows = rng.permutation(rows)
@@ -84,7 +84,7 @@ def pairs_of_values(
 
 
 def context_columns(views: Views, rng: np.random.Generator) -> list[int]:
-    """Return the witnesses that are a context, such as a paper: nearly all who share it are other persons."""
+    """Return the context columns, such as a paper: nearly all records that share it are different persons."""
     found: list[int] = []
     if not views.identity.is_person:
         return found
@@ -102,7 +102,7 @@ def context_columns(views: Views, rng: np.random.Generator) -> list[int]:
 
 
 def share_context(views: Views, contexts: Sequence[int], first: Ints, second: Ints) -> Bools:
-    """Return which pairs are equal in a column that is a context."""
+    """Return which pairs have the same value in a context column."""
     shared = np.zeros(len(first), bool)
     for k in contexts:
         code = views.witnesses[k].code
@@ -118,10 +118,10 @@ def find_anchors(
     one_per_source: bool,
     rng: np.random.Generator,
 ) -> Anchors:
-    """Find anchors; of candidates, those that are near-equal where equal ones are few.
+    """Find anchors, including near-equal candidate pairs if few identities are equal.
 
     pool, levels
-        The candidates, and levels of their identities.
+        The candidate pairs and the comparison levels of their identities.
     """
     identity = views.identity
     counts = np.bincount(identity.code[identity.known], minlength=len(identity.namesakes))
@@ -161,7 +161,7 @@ def find_anchors(
 
 
 def rare_enough(identity: Identity, counts: Ints) -> tuple[float, float]:
-    """Return how many namesakes an anchor may have, and the share of the joins that is chance then."""
+    """Return how many namesakes an anchor may have, and the share of anchors that then agree by chance."""
     chance = 0.0
     for rare in RARE:
         some = (identity.namesakes <= rare) & (counts > 0)
@@ -173,17 +173,17 @@ def rare_enough(identity: Identity, counts: Ints) -> tuple[float, float]:
 
 
 def joins_a_record(counts: Ints, rows: Ints, identity: Identity) -> float:
-    """Return how many others a record with a rare identity shares it with, `HEAVIEST` at most."""
+    """Return the mean number of others with a record's rare identity, counting at most `HEAVIEST` each."""
     if not len(rows):
         return 0.0
     return float(np.minimum(counts[identity.code[rows]] - 1.0, HEAVIEST).mean())
 
 
 def _near_pairs(views: Views, pool: CandidatePairs, levels: NDArray[np.uint8]) -> tuple[Ints, Ints]:
-    """Return candidates that are of one entity all but for certain, and the column that says so.
+    """Return candidate pairs that almost certainly match, and the column that shows it.
 
-    Their identities are rare and all but equal, or they share a rare value of a column of which most values
-    are different, and their identities do not conflict.
+    Either their identities are rare and near-equal, or their identities do not conflict and they share a rare
+    value of a column in which most values are different.
     """
     identity = views.identity
     near = np.flatnonzero((levels >= TOP - 1) & (identity.expected(*pool) <= RARE[0]))
@@ -195,10 +195,10 @@ def _near_pairs(views: Views, pool: CandidatePairs, levels: NDArray[np.uint8]) -
 
 
 def null_pairs(views: Views, contexts: Sequence[int], rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Return pairs of two entities: their identities conflict.
+    """Return non-matching pairs, whose identities conflict.
 
-    Of texts, half share a word of their identity if there are such: similar but different things. Of
-    mentions in a context, half are of one last name.
+    For texts, up to half of them share a word of their identity, so that they are similar but different
+    things. For mentions in a context, up to half of them share the last name.
     """
     identity = views.identity
     parts = [_conflicting(identity, *views.random_pairs(2 * NULL, rng))]

@@ -1,7 +1,7 @@
-"""Similar texts of different things: each has a rare word of its own, and what they share is frequent.
+"""Find similar texts that name different things: each has its own rare word, and shared words are frequent.
 
-"University of Stone, Department of Physics" is like "University of Harvest, Department of Physics", and of
-another university. What two texts share counts by its rarest word, and so does what each has alone.
+"University of Stone, Department of Physics" is similar to "University of Harvest, Department of Physics", but
+names another university. The rarest shared word is compared with the rarest word that only one text has.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.normalize.forms import Lists
 from factorwise.types import Bools, Ints
 
-RARER = 4.0  # times that words of either text alone must be rarer than the rarest that both have
-SIMILAR = 0.8  # Jaro-Winkler similarity from which on two words are one, misspelled
+RARER = 4.0  # how many times rarer than the rarest shared word each text's own word must be
+SIMILAR = 0.8  # least Jaro-Winkler similarity of two spellings of one word
 
 
 class WordContradictions:
-    """Finds pairs of texts whose own words are rarer than the words that they share.
+    """Find pairs of texts whose own words are rarer than the words that they share.
 
     tokens
         The set of words of each row.
     code : int64[rows]
-        Number of the set; -1 where it is missing. Words are counted in different sets.
+        Id of the set of words; -1 where it is missing. Words are counted once per distinct set.
     """
 
     def __init__(self, tokens: Lists, code: NDArray[np.int64]) -> None:
@@ -78,7 +78,7 @@ class _WordsOfPairs:
 def _least(
     pair: Ints, values: NDArray[np.float64], n: int, words: Ints | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the least value of each pair, infinite for a pair without values, and the word that has it."""
+    """Return the smallest value of each pair (infinite if it has none) and the word with that value."""
     least, chosen = np.full(n, np.inf), np.zeros(n, np.int64)
     np.minimum.at(least, pair, values)
     if words is not None:
@@ -88,7 +88,7 @@ def _least(
 
 
 def _abbreviates(short: str, long: str) -> bool:
-    """Return whether the letters of one word stand in the other in their order, the first one first."""
+    """Return whether the words start alike and ``long`` has the letters of ``short`` in the same order."""
     if short[:1] != long[:1]:
         return False
     letters = iter(long)

@@ -1,4 +1,4 @@
-"""Identities without what one source puts around them: a year in parentheses, a legal form behind a name."""
+"""Remove what one source adds to identities: a year in parentheses, or a legal form after a name."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from factorwise.apps.resolution.normalize.forms import Strings, encoded
 from factorwise.apps.resolution.normalize.word_sets import word_set
 from factorwise.types import Ints
 
-MOST, HARDLY = 0.8, 0.1  # shares of the values of one source, and of another, that end in a decoration
-_FREQUENT = 0.02  # share of a source's values that end in a word, for it to be a decoration
-_WORDS = 3  # of a decoration at most
-_VALUES = 30  # of each source at least
-_FIRMS = 0.01  # share of the values with a legal form, for it to be left out
+MOST, HARDLY = 0.8, 0.1  # least share of decorated values in one source, and largest share in another
+_FREQUENT = 0.02  # least share of a source's values that end in a word, for it to be a decoration
+_WORDS = 3  # most words of a decoration
+_VALUES = 30  # least number of values of a source
+_FIRMS = 0.01  # least share of values with a legal form, for legal forms to be removed
 _YEAR = re.compile(r"(18|19|20)\d\d")
 LEGAL_FORMS = word_set(
     "inc incorporated corp corporation co company ltd limited llc llp lp plc gmbh ag kg kgaa sa sas sarl"
@@ -25,7 +25,7 @@ LEGAL_FORMS = word_set(
 
 
 def plain_texts(texts: Strings, sources: Ints | None = None) -> Strings:
-    """Return normal texts without decorations: ends of one source alone, and legal forms of firms."""
+    """Return the texts without decorations: affixes that only one source adds, and legal forms of firms."""
     values = [value or "" for value in texts.values.to_pylist()]
     by_row = texts.codes.astype(np.int64)
     if sources is not None and sources.max(initial=0) > 0:
@@ -46,7 +46,7 @@ def plain_texts(texts: Strings, sources: Ints | None = None) -> Strings:
 
 
 def _without_source_endings(texts: list[str], sources: Ints) -> list[str]:
-    """Return the texts without endings that nearly all of one source have and hardly any of another."""
+    """Remove frequent last words of a source if nearly all its texts have one and hardly any elsewhere."""
     endings = _frequent_endings(texts, sources)
     shares = {
         int(source): float(endings[sources == source].mean())
@@ -64,7 +64,7 @@ def _without_source_endings(texts: list[str], sources: Ints) -> list[str]:
 
 
 def _frequent_endings(texts: list[str], sources: Ints) -> NDArray[np.bool_]:
-    """Return which texts end in a word, all years being one, that many texts of their source end in."""
+    """Return which texts end in a frequent last word of their source; all years count as one word."""
     words = np.array(
         ["0000" if _YEAR.fullmatch(word) else word for word in (t.rpartition(" ")[2] for t in texts)]
     )
@@ -76,7 +76,7 @@ def _frequent_endings(texts: list[str], sources: Ints) -> NDArray[np.bool_]:
 
 
 def _without_legal_form(text: str) -> str:
-    """Return a text without the legal forms at its end, also those of single letters, such as S.p.A."""
+    """Remove the legal forms at the end of a text, including spelled-out ones such as S.p.A."""
     words = text.split()
     while len(words) > 1:
         letters = next(k for k, word in enumerate(reversed([" ", *words])) if len(word) != 1 or word == " ")

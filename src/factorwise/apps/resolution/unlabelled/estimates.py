@@ -1,7 +1,7 @@
-"""How good an answer without labels is likely to be: what changes if pairs are believed less, and more.
+"""Estimate the quality of a clustering without labels, by clustering again with lower and higher log odds.
 
-Precision is that of the answer if a stricter clustering were true, recall that if a laxer one were. Neither
-sees what the table does not say, such as two works of one title.
+The precision is computed as if a stricter clustering were true, the recall as if a laxer one were. Neither
+accounts for what the table does not contain, such as what distinguishes two works with the same title.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from factorwise.metrics.clustering import b_cubed
 from factorwise.types import Floats, Ints
 from factorwise.world.links import LinkGraph
 
-STRICTER, LAXER = -1.0, 2.0  # log odds
+STRICTER, LAXER = -1.0, 2.0  # added to the log odds of each pair
 _SEARCH = LinkSearch(rounds=6, sweeps=1, extra=4)
-_SAMPLE = 1_000  # pairs that say what candidates lose
-_FEWEST = 30
+_SAMPLE = 1_000  # most likely pairs on which the recall of the candidates is estimated
+_FEWEST = 30  # least number of likely pairs for that estimate
 
 
 class QualityEstimate(NamedTuple):
-    """Estimated B-cubed precision and recall, and how many entities were found.
+    """Estimated B-cubed precision and recall, and the number of clusters.
 
     recall
-        What blocking loses included.
+        Recall that accounts for the pairs that blocking loses.
     recall_of_candidates
-        The same if blocking lost nothing.
+        Recall as if blocking lost no pairs.
     candidates
-        Estimated share of the true pairs that are candidates; None where it cannot be estimated.
+        Estimated share of the matching pairs that are candidates; None if it cannot be estimated.
     """
 
     precision: float
@@ -51,12 +51,12 @@ class QualityEstimate(NamedTuple):
 
 
 class JudgedPairs(NamedTuple):
-    """Candidate pairs of rows and what a model says of them.
+    """Candidate pairs of rows with their log odds.
 
     log_odds
-        By the model that is judged.
+        Log odds by the model whose quality is estimated.
     all_evidence
-        By all evidence, if the model is a simpler rule that does not look at it.
+        Log odds by all evidence, if the model is the safe rule, which does not use it.
     """
 
     first: Ints
@@ -77,12 +77,12 @@ def estimate_quality(
     seed: int,
     team: Team,
 ) -> QualityEstimate:
-    """Estimate how good the clustering of some pairs with these log odds is.
+    """Estimate the quality of the clustering by the log odds of candidate pairs.
 
     log_odds_of
-        Log odds of any pairs, by the same model.
+        Computes the log odds of any pairs by the same model.
     counts
-        How often each record stands in the table.
+        How often each record occurs in the table.
     """
     pairs, log_odds, all_evidence = (judged.first, judged.second), judged.log_odds, judged.all_evidence
     n, times = normal.n_rows, np.ones(normal.n_rows, np.int64) if counts is None else counts
@@ -136,10 +136,11 @@ def candidate_recall(
     log_odds: Floats,
     seed: int,
 ) -> float | None:
-    """Estimate which share of the true pairs are candidates, by who finds what others have found.
+    """Estimate the share of the matching pairs that are candidates, by capture and recapture.
 
-    Rules that look at the identity alone, and the others, find pairs independently of each other as far as
-    one can tell: the share that one group finds of the other's pairs is the share that it finds of all.
+    Blocking rules on the identity alone and all other rules are assumed to find pairs independently: the
+    share of the other group's pairs that a group finds estimates the share that it finds of all matching
+    pairs.
     """
     groups = [
         [rule for rule in rules if (rule.fields <= set(about.columns)) == of_identity]

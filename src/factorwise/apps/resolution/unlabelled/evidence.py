@@ -1,8 +1,9 @@
-"""What the other columns say of a pair: S, a sum over columns, and C(S), what that sum is worth.
+"""Evidence of the other columns for a pair: the sum S of match weights, and the calibrated evidence C(S).
 
-S adds log m/u of the level of each column: how much more frequent the level is among anchors (pairs that are
-equal in a rare identity) than among null pairs (whose identities contradict each other). Columns repeat each
-other, so S is not believed as it is: C(S) is the log of the ratio of how frequent a *sum* is among both.
+S adds the match weight log m/u of each column's comparison level; m is the level's frequency among anchors
+(pairs with the same rare identity), u among null pairs (whose identities conflict). Columns are not
+independent, so S is calibrated: C(S) is the log ratio of the frequencies of a *sum* among anchors and null
+pairs.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.types import Floats, Ints
 from factorwise.validation import as_number, is_rising
 
-LEAST, MOST = -5.0, 14.0  # what one column can say
-LEVELS = 7  # of identities, 0 for a missing one
-BINS = 20
-SUPPORT = 5  # null pairs in a bin, below which C goes on along a line
-SLOPE = 0.7
+LEAST, MOST = -5.0, 14.0  # bounds of the match weight of one column
+LEVELS = 7  # comparison levels of identities; level 0 means that one is missing
+BINS = 20  # most bins of S in the calibration
+SUPPORT = 5  # least number of null pairs in the last bin; C is extrapolated linearly beyond it
+SLOPE = 0.7  # slope of C beyond its knots
 _CHUNK = 1 << 18
-_SMOOTHING = 2.0  # pairs like null ones that anchors are mixed with, and pairs spread over all bins of S
+_SMOOTHING = 2.0  # pseudo-pairs added to the anchors, and spread over all bins of S
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnEvidence:
-    """Log m/u of each level of a column, level 0 included; of the top level log m alone.
+    """The match weights log m/u of a column's levels, including level 0; log m alone for the top level.
 
-    Equal values add the log of m at the top less the log of how frequent the value is among identities.
+    Equal values add log m of the top level, less the log frequency of the value among identities.
 
     edges
-        Where levels begin, if that depends on the table that was learned from.
+        Thresholds of the levels, if they depend on the training table.
     factor
-        What the column counts for, as the user said.
+        Factor of the column's match weights, chosen by the user.
     """
 
     name: str
@@ -46,14 +47,14 @@ class ColumnEvidence:
     factor: float = 1.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for the model file."""
+        """Return plain values for the model file."""
         edges = {"edges": list(self.edges)} if self.edges else {}
         factor = {} if self.factor == 1.0 else {"factor": self.factor}
         return {"name": self.name, "weights": self.weights.tolist(), **edges, **factor}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ColumnEvidence:
-        """Return what `as_dict` wrote."""
+        """Rebuild the object from the values that `as_dict` returned."""
         edges = tuple(as_number("edges", edge) for edge in content.get("edges", ()))
         if list(edges) != sorted(edges):
             raise InvalidArgumentError(f"its edges must ascend, but are {edges}")
@@ -63,13 +64,13 @@ class ColumnEvidence:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreCurve:
-    """C(S): a line through knots, with a slope beyond them."""
+    """The calibration curve C(S): piecewise linear between knots, with a fixed slope beyond them."""
 
     sums: NDArray[np.float64]
     values: NDArray[np.float64]
 
     def __call__(self, sums: Floats) -> NDArray[np.float64]:
-        """Return C of each sum."""
+        """Return the calibrated evidence C of each sum S."""
         if not len(self.sums):
             return np.zeros(len(sums))
         low, high = self.sums[0], self.sums[-1]
@@ -77,12 +78,12 @@ class ScoreCurve:
         return np.asarray(inside + SLOPE * (np.minimum(sums - low, 0.0) + np.maximum(sums - high, 0.0)))
 
     def as_dict(self) -> dict[str, list[float]]:
-        """Plain values, for the model file."""
+        """Return plain values for the model file."""
         return {"sums": self.sums.tolist(), "values": self.values.tolist()}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ScoreCurve:
-        """Return what `as_dict` wrote."""
+        """Rebuild the object from the values that `as_dict` returned."""
         sums, values = (np.asarray(content[name], np.float64) for name in ("sums", "values"))
         finite = np.isfinite(sums).all() and np.isfinite(values).all()
         if not finite or sums.shape != values.shape or not is_rising(sums, strictly=True):
@@ -92,13 +93,13 @@ class ScoreCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """Evidence of all other columns.
+    """Evidence of all columns other than the identity.
 
     columns, calibration
-        The weights of the columns, and what their sum is worth.
+        The match weights of the columns, and the calibration curve of their sum.
     related, related_share
-        The same against pairs of two entities that share much, such as members of a household, and for each
-        level of the identity the share of them among pairs of two entities.
+        The calibration curve against related pairs (non-matching pairs that share much, such as members of a
+        household), and for each level of the identity the share of related pairs among non-matching pairs.
     """
 
     columns: tuple[ColumnEvidence, ...]
@@ -107,7 +108,7 @@ class Evidence:
     related_share: NDArray[np.float64] = field(default_factory=lambda: np.zeros(LEVELS))
 
     def worth(self, sums: Floats, levels: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Return C of pairs with these sums S and levels of their identities."""
+        """Return C of pairs, given their sums S and the comparison levels of their identities."""
         found, share = self.calibration(sums), self.related_share[levels]
         some = np.flatnonzero(share > 0.0)
         share, plain = share[some], found[some]
@@ -115,7 +116,7 @@ class Evidence:
         return found
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for the model file."""
+        """Return plain values for the model file."""
         return {
             "columns": [one.as_dict() for one in self.columns],
             **self.calibration.as_dict(),
@@ -124,7 +125,7 @@ class Evidence:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Evidence:
-        """Return what `as_dict` wrote."""
+        """Rebuild the object from the values that `as_dict` returned."""
         columns = tuple(ColumnEvidence.from_dict(one) for one in content["columns"])
         if not all(np.isfinite(one.weights).all() for one in columns):
             raise InvalidArgumentError("its evidence has weights that are not finite numbers")
@@ -138,7 +139,7 @@ class Evidence:
 
 
 class WitnessFrequencies:
-    """How frequent each value of a witness is among different identities."""
+    """Log frequency of each value of a column among distinct identities."""
 
     def __init__(self, witness: ValueWitness, identity: NDArray[np.int64]) -> None:
         known = (witness.code >= 0) & (identity >= 0)
@@ -156,7 +157,7 @@ def add_up(
     first: Ints,
     second: Ints,
 ) -> NDArray[np.float64]:
-    """Return S of pairs of rows."""
+    """Return the sum S of match weights for pairs of rows."""
     total = np.zeros(len(first))
     for low in range(0, len(first), _CHUNK):
         part = slice(low, low + _CHUNK)
@@ -173,7 +174,7 @@ def weigh(
     levels: NDArray[np.uint8],
     rows: Ints,
 ) -> NDArray[np.float64]:
-    """Return what one column says of pairs with these levels, the first rows of which are given."""
+    """Return the match weights of one column for pairs with these levels; ``rows`` are the first rows."""
     found = column.weights[levels]
     equal = np.flatnonzero(levels == witness.top)
     found[equal] -= frequency.logs[witness.code[rows[equal]]]
@@ -185,7 +186,7 @@ def weigh(
 def fit_column(
     witness: ValueWitness, anchors: NDArray[np.uint8], weight: Floats, null: NDArray[np.uint8]
 ) -> ColumnEvidence:
-    """Return the weights of a column's levels, from the levels of anchors and of null pairs."""
+    """Estimate the match weights of a column from the levels of anchors and of null pairs."""
     size = witness.top + 1
     u = np.bincount(null, minlength=size)[1:] + 0.5
     if witness.background:
@@ -203,7 +204,7 @@ def fit_column(
 
 
 def calibrate(anchors: Floats, weight: Floats, null: Floats) -> ScoreCurve:
-    """Return C from the sums of anchors and of null pairs."""
+    """Fit the calibration curve C to the sums S of anchors and of null pairs."""
     if len(anchors) < 2 or len(null) < 2:
         return ScoreCurve(np.zeros(0), np.zeros(0))
     ranks = np.linspace(0.0, 1.0, BINS // 2 + 1)[1:-1]
@@ -232,13 +233,13 @@ def calibrate(anchors: Floats, weight: Floats, null: Floats) -> ScoreCurve:
 
 
 def _log_shares(counts: Floats | Ints) -> NDArray[np.float64]:
-    """Return the logs of shares, those of empty bins not without bounds."""
+    """Return the logs of smoothed shares, which are finite for empty bins too."""
     smooth = np.asarray(counts, np.float64) + _SMOOTHING / len(counts)
     return np.asarray(np.log(smooth / smooth.sum()), np.float64)
 
 
 def _rising(values: Floats, mass: Floats) -> Floats:
-    """Return the values that never fall and are nearest to those given, each by its mass."""
-    from sklearn.isotonic import isotonic_regression  # who applies a model does not wait for it
+    """Return the isotonic (never falling) regression of the values, weighted by mass."""
+    from sklearn.isotonic import isotonic_regression  # here, so that applying a model does not load it
 
     return np.asarray(isotonic_regression(values, sample_weight=mass))

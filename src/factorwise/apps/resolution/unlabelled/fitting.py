@@ -1,4 +1,4 @@
-"""Measuring without labels, step by step: contexts, sources, anchors, evidence, prior, strata."""
+"""Fit a model without labels, in steps: contexts, sources, anchors, evidence, prior, strata."""
 
 from __future__ import annotations
 
@@ -47,30 +47,30 @@ from factorwise.apps.resolution.unlabelled.sources import is_one_per_source
 from factorwise.apps.resolution.unlabelled.views import Views
 from factorwise.types import Floats, Ints
 
-FEWEST_ANCHORS = 30.0  # weight, below which other columns are not believed
-FEWEST_SEPARATED = 10.0  # the same where anchors are told from null pairs
-RANDOM = 100_000  # random pairs, which say how frequent levels of identities are
-MIXTURE_ROUNDS = 8
-FEWEST_RELATED = 20  # pairs of two entities that share much, below which they are not counted on
-SEPARATED = 0.9  # share of the confirmed anchors that must have higher sums than chance explains
+FEWEST_ANCHORS = 30.0  # total weight of anchors below which the safe rule is used
+FEWEST_SEPARATED = 10.0  # the same if unconfirmed anchors were discarded
+RANDOM = 100_000  # random pairs from which the frequencies of identity levels are estimated
+MIXTURE_ROUNDS = 8  # EM rounds
+FEWEST_RELATED = 20  # least number of related pairs for which they are modelled
+SEPARATED = 0.9  # least share of the confirmed anchors with sums that chance does not explain
 
 
 class Sums(NamedTuple):
-    """Anchors and null pairs with their sums S, and the weights of the anchors."""
+    """The sums S of anchors and of null pairs, and the weights of the anchors."""
 
     anchors: NDArray[np.float64]
     weight: NDArray[np.float64]
     null: NDArray[np.float64]
 
     def calibrate(self, null: Floats | None = None) -> ScoreCurve:
-        """Return what a sum is worth, against these or other sums of pairs of two entities."""
+        """Fit the calibration curve, against these null pairs or other non-matching pairs."""
         return calibrate(self.anchors, self.weight, self.null if null is None else null)
 
 
 class UnlabelledFit(NamedTuple):
-    """A model, and the candidates that it was fitted on: levels of identities and evidence C.
+    """A fitted model, and its training candidates with their identity levels and evidence C (``worth``).
 
-    Where each source has an entity once, the candidates are those across sources.
+    If each source lists an entity at most once, only candidates across sources are included.
     """
 
     model: UnlabelledModel
@@ -80,7 +80,7 @@ class UnlabelledFit(NamedTuple):
     worth: NDArray[np.float64]
 
     def log_odds(self, model: UnlabelledModel) -> NDArray[np.float64]:
-        """Return the log odds of the candidates by the model, or by one with another rule."""
+        """Return the log odds of the candidates by a variant of the model, such as its safe rule."""
         return PreparedPairs(model, self.views).combine(*self.pairs, self.levels, self.worth)
 
 
@@ -93,12 +93,12 @@ def fit_unlabelled(
     one_per_source: bool = False,
     seed: int = 0,
 ) -> UnlabelledFit:
-    """Measure how the columns of a table behave within an entity and between two.
+    """Fit the model: how the columns of a table agree in matching and in non-matching pairs.
 
     source
-        The column that has the sources, if it is one of the table.
+        The column with the source of each record, if it is a column of the table.
     one_per_source
-        Whether the user said that each source has an entity once; else it is looked for.
+        True if the user stated that each source lists an entity at most once; otherwise it is inferred.
     """
     rng = np.random.default_rng([seed, 21])
     contexts = context_columns(views, rng)
@@ -122,7 +122,7 @@ def fit_unlabelled(
     added = add_up(columns, views.witnesses, views.frequencies, *pool)
     worth = evidence.worth(added, levels)
     prior = fit_prior(views, worth, anchors, contexts, pool, levels, rng)
-    related = NO_RELATED  # mentions with other names are never joined, whatever they share
+    related = NO_RELATED  # mentions with different names are never linked, whatever they share
     if not contexts:
         related = find_related(views, pool, levels, columns, evidence.calibration, prior, anchors, rng)
     if len(related.rows) >= FEWEST_RELATED:
@@ -159,11 +159,11 @@ def fit_unlabelled(
 def fit_evidence(
     views: Views, anchors: Anchors, null: tuple[Ints, Ints], *, mentions: bool
 ) -> tuple[list[ColumnEvidence], Sums]:
-    """Return the weights of columns, and the sums of anchors and null pairs.
+    """Fit the match weights of the columns, and return them with the sums S of anchors and null pairs.
 
-    Where many anchors may be chance, or are texts that look like null pairs, they are a mixture of one entity
-    and null. Looks do not count of persons, whose namesakes are known from the parts of their names, and who
-    move; nor if the columns cannot tell the two apart.
+    If many anchors may agree by chance, or are texts whose sums look like those of null pairs, they are
+    fitted as a mixture of matching and non-matching pairs. The sums are not used in this way for persons,
+    whose namesakes are known and whose addresses change, nor if the columns do not separate the two parts.
     """
     levels = (
         [one.levels(anchors.first, anchors.second) for one in views.witnesses],
@@ -194,15 +194,15 @@ def _fit_rounds(
     chance: float | None,
     trim: bool,
 ) -> tuple[list[ColumnEvidence], Sums]:
-    """Fit the columns in rounds.
+    """Fit the match weights of the columns in rounds.
 
     levels
-        Levels of anchors and of null pairs, for each witness.
+        Comparison levels of anchors and of null pairs, for each column.
     chance
-        Share of the anchors that are two entities each, to begin with: they are weighed by EM. None if all
-        anchors are believed.
+        Initial share of non-matching pairs among the anchors, which EM then weights. None if all anchors are
+        taken as matching.
     trim
-        Leave out null pairs that look like one entity, after the first round.
+        Exclude null pairs that look like matching pairs, after the first round.
     """
     witnesses, frequencies = views.witnesses, views.frequencies
     of_anchors, of_null = levels
@@ -214,7 +214,7 @@ def _fit_rounds(
     for number in range(rounds):
         columns = []
         for k, witness in enumerate(witnesses):
-            fair = anchors.column != k  # not those that were found because they are equal in this column
+            fair = anchors.column != k  # exclude anchors that were chosen because they agree in this column
             columns.append(fit_column(witness, of_anchors[k][fair], weight[fair], of_null[k][kept]))
         s_anchors = add_up(columns, witnesses, frequencies, anchors.first, anchors.second)
         s_null = add_up(columns, witnesses, frequencies, *null)
@@ -228,7 +228,7 @@ def _fit_rounds(
 
 
 def weigh_anchors(anchors: Anchors, sums: Sums) -> Anchors:
-    """Return the anchors with the weights that the evidence gave them, and the share that is chance."""
+    """Return the anchors with their fitted weights and the share of them that agree by chance."""
     different = anchors.first != anchors.second
     before = float(anchors.weight[different].sum())
     chance = 1.0 - float(sums.weight[different].sum()) / before if before > 0.0 else 0.0
@@ -236,15 +236,16 @@ def weigh_anchors(anchors: Anchors, sums: Sums) -> Anchors:
 
 
 def sure_sum(views: Views, anchors: Anchors) -> float:
-    """Return the sum S above which a pair is more likely of one entity than not, whatever its identities."""
+    """Return the sum S above which a pair more likely matches than not, whatever its identities."""
     return float(np.log(views.n_records / max(anchors.partners, 1e-3))) + 1.0
 
 
 def null_share(sums: Sums) -> float:
-    """Return the share of the anchors that may be two entities each, by their sums S.
+    """Return an upper bound on the share of non-matching pairs among the anchors, by their sums S.
 
-    Two entities have sums such as null pairs have. So of the anchors, at most the share with a low sum over
-    that of the null pairs with a low sum can be two entities, wherever "low" ends.
+    Non-matching anchors have sums like those of null pairs. So for any limit, their share is at most the
+    share of anchors below the limit, divided by the share of null pairs below it; the smallest ratio is
+    returned.
     """
     told, null = sums.anchors != 0.0, sums.null[sums.null != 0.0]  # pairs with something to compare
     if not told.any() or not len(null):
@@ -255,10 +256,10 @@ def null_share(sums: Sums) -> float:
 
 
 def _separates(sums: Sums, weight: Floats) -> bool:
-    """Return whether the confirmed anchors, which weigh something, have sums that two entities hardly have.
+    """Return whether the confirmed anchors (those with weight) have sums that chance does not explain.
 
     weight
-        Of all anchors: of so many, some would have a high sum by chance, as null pairs have.
+        Weights of all anchors, from which the number with a high sum by chance is computed.
     """
     confirmed = float(sums.weight.sum())
     if confirmed < FEWEST_SEPARATED or not len(sums.null):
@@ -283,7 +284,7 @@ def fit_prior(
     levels: NDArray[np.uint8],
     rng: np.random.Generator,
 ) -> LevelPrior:
-    """Return what identities say, corrected by the evidence C of the candidates."""
+    """Fit the prior log odds by identity, and correct them with the evidence C of the candidates."""
     identity, n = views.identity, views.n_records
     usable = np.ones(len(levels), bool)
     if contexts:
@@ -305,7 +306,7 @@ def fit_prior(
     prior = LevelPrior(identity.is_person, share, partners, same, other, np.arange(STRATA - 1.0), flat, alone)
     rows = np.flatnonzero(usable)
     expected = identity.expected(pool.first[rows], pool.second[rows])
-    if float(weight[sure].sum()) < DEFAULT_PAIRS:  # other columns make hardly any pair sure, if there are any
+    if float(weight[sure].sum()) < DEFAULT_PAIRS:  # the other columns make too few pairs certain
         if identity.is_person:
             prior = count_persons_alone(prior, levels[rows], expected, weight[rows], n)
         else:

@@ -1,8 +1,9 @@
-"""The identity of each record: its value, how two values compare, and how many namesakes a value has.
+"""The identity of each record: its value, the comparison of two values, and the namesakes of a value.
 
-Two identities compare in six levels, 0 where one is missing. Persons: 6 last and first name equal; 5 equal
-but for a nickname or a misspelling; 4 an initial that fits; 3 similar, or other middle initials; 2 one of the
-names equal; 1 nothing. Texts: 6 the same words, 5 to 1 how alike they are; codes and numbers in them decide.
+Identities are compared in six levels; level 0 means that one is missing. Persons: 6 last and first name
+equal; 5 equal except for a nickname or a misspelling; 4 a matching initial; 3 similar, or different middle
+initials; 2 one name equal; 1 different. Texts: 6 the same words, 5 to 1 by similarity, with codes and numbers
+decisive.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ from factorwise.apps.resolution.unlabelled.texts import TextLevels
 from factorwise.types import Bools, Floats, Ints
 
 TOP = 6
-FEW, SHARING = 50, 40_000  # records that share a word, and pairs of them that are drawn
-CONFLICT = 2  # the highest level at which two identities contradict each other
-_SIMILAR, _CLOSE = 0.86, 0.92  # Jaro-Winkler similarity of parts of names
+FEW, SHARING = 50, 40_000  # most values that share a rare word, and most pairs that are drawn
+CONFLICT = 2  # the highest level at which two identities conflict
+_SIMILAR, _CLOSE = 0.86, 0.92  # least Jaro-Winkler similarity of parts of names
 
 
 class Identity:
     """The identities of the records of a table.
 
     code : int64[rows]
-        Number of the value; -1 where it is missing.
+        Id of the value; -1 where it is missing.
     namesakes : float64[values]
-        How many *other* entities of the table are expected to have the value.
+        Expected number of *other* entities in the table with the same value.
     group : int64[rows]
-        Number of the last name, or for texts of the value.
+        Id of the last name; for texts, of the value.
     """
 
     def __init__(
@@ -57,15 +58,15 @@ class Identity:
         return self.code >= 0
 
     def levels(self, first: Ints, second: Ints) -> NDArray[np.uint8]:
-        """Compare the identities of pairs of rows."""
+        """Return the comparison levels of the identities of pairs of rows."""
         raise NotImplementedError
 
     def sharing_words(self, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        """Return random pairs of rows that share a word of their identity which few others have."""
+        """Return random pairs of rows that share a rare word of their identity."""
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
 
     def expected(self, first: Ints, second: Ints) -> Floats:
-        """Return the larger number of namesakes of two records; 1 where an identity is missing."""
+        """Return for each pair the larger number of namesakes; a missing identity counts as 1."""
         each = np.append(self.namesakes, 1.0)
         return np.asarray(np.maximum(each[self.code[first]], each[self.code[second]]))
 
@@ -79,7 +80,7 @@ def identity_of(normal: NormalTable, about: About, sources: Ints | None = None) 
 
 
 class _NameParts(NamedTuple):
-    """Forms of names: strings per row."""
+    """Normal forms of names, one string per row each."""
 
     last: Strings
     first: Strings
@@ -97,7 +98,7 @@ def _name_parts(normal: NormalTable, about: About) -> _NameParts:
 
 
 class PersonIdentity(Identity):
-    """Names of persons; middle names count only against each other."""
+    """Names of persons; middle names matter only if both are known and differ."""
 
     def __init__(self, *parts: Strings) -> None:
         names = self.names = _NameParts(*parts)
@@ -121,7 +122,7 @@ class PersonIdentity(Identity):
         super().__init__(code, namesakes, last, is_person=True)
 
     def levels(self, first: Ints, second: Ints) -> NDArray[np.uint8]:
-        """Compare the names of pairs of rows."""
+        """Return the comparison levels of the names of pairs of rows."""
         names = self.names
         last = _same(names.last, first, second)
         spelled = ~names.first.missing
@@ -152,13 +153,13 @@ class PersonIdentity(Identity):
         return level
 
     def _swapped(self, first: Ints, second: Ints) -> Bools:
-        """Return where the first name of one is the last name of the other, and the other way round."""
+        """Return which pairs have their first and last names swapped."""
         last, given = self._comparable_parts
         return np.asarray((last[first] == given[second]) & (last[second] == given[first]), bool)
 
     @cached_property
     def _comparable_parts(self) -> tuple[Ints, Ints]:
-        """Last and first names of the rows under one set of codes; -1 and -2 where they are missing."""
+        """Last and first names of the rows, encoded together; -1 and -2 where they are missing."""
         both = encoded(pa.concat_arrays([_text(self.names.last.values), _text(self.names.first.values)]))
         count = len(self.names.last.values)
         last = np.append(both.codes[:count], -1)[self.names.last.codes]
@@ -166,7 +167,7 @@ class PersonIdentity(Identity):
 
 
 class TextIdentity(Identity):
-    """Names of things and titles."""
+    """Titles and names of things."""
 
     def __init__(self, texts: Strings) -> None:
         forms = text_forms(texts)
@@ -180,11 +181,11 @@ class TextIdentity(Identity):
         super().__init__(code, text_namesakes(values), code, is_person=False)
 
     def levels(self, first: Ints, second: Ints) -> NDArray[np.uint8]:
-        """Compare the texts of pairs of rows."""
+        """Return the comparison levels of the texts of pairs of rows."""
         return self.compared.levels(first, second)
 
     def sharing_words(self, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        """Return pairs of rows with different values that share a word which few values have."""
+        """Return random pairs of rows whose values share a rare word."""
         tokens = self.field.lists("tokens").rows(self.row_of_value)
         counts = np.bincount(tokens.codes, minlength=len(tokens.values))
         value = np.repeat(np.arange(len(tokens)), np.diff(tokens.offsets))
@@ -209,7 +210,7 @@ def _coalesced(texts: Sequence[Strings]) -> Strings:
 
 
 def _spelled_or_initial(first: Strings, initial: Strings) -> NDArray[np.int64]:
-    """Return the number of the first name, or beyond those of names that of the initial."""
+    """Return the id of the first name, or else of the initial, or -1 if both are missing."""
     code = np.where(first.codes >= 0, first.codes.astype(np.int64), len(first.values) + initial.codes)
     return np.where((first.codes < 0) & (initial.codes < 0), -1, code)
 

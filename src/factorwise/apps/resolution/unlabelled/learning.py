@@ -1,4 +1,4 @@
-"""Learning without labels, from a table to a fitted model, with what can be said of its quality."""
+"""Fit a model to a table without labels, and estimate its quality."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from factorwise.kernels.compile.threads import Team
 from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.types import Ints
 
-UNCONFIRMED = 0.5  # share of equal identities that look like pairs of two entities, from which on to warn
-TRUSTED = 0.6  # estimated precision and recall, below which the safe rule is the answer
-SURE = 0.9  # estimated precision, from which on an answer that misses much is better than the safe rule
+UNCONFIRMED = 0.5  # share of anchors that look like null pairs, above which a warning is given
+TRUSTED = 0.6  # estimated precision or recall below which the safe rule replaces the model
+SURE = 0.9  # estimated precision from which on the model is kept in spite of low recall
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hints:
-    """What the user says of a table without labels.
+    """What the user specifies about a table without labels.
 
     about
-        Columns that name the entity; empty to infer them.
+        The identity columns; empty to infer them.
     sources
-        The source of each record; None where none is known.
+        The source of each record; None if it is unknown.
     source
-        The column that has it, if it is one of the table.
+        The column with the sources, if it is a column of the table.
     one_per_source
-        Whether each source has an entity once.
+        Whether each source lists an entity at most once.
     counts
-        How often each record stands in the table; None if equal ones were not taken together.
+        How often each record occurs in the table; None if equal records were not merged.
     """
 
     about: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Hints:
     counts: Ints | None = None
 
     def rows(self, rows: Ints, counts: Ints) -> Hints:
-        """Return the hints of the different records of a table, and how often each stands in it."""
+        """Return the hints for the distinct records at ``rows``, each of which occurs ``counts`` times."""
         sources = None if self.sources is None else np.asarray(self.sources)[rows]
         return replace(self, sources=sources, counts=counts)
 
@@ -72,7 +72,7 @@ def learn_from_anchors(
     on_message: Callable[[str], None],
     on_candidates: Callable[[Candidates, NormalTable, Ints | None], None],
 ) -> Knowledge:
-    """Find what records are about, measure on anchors how columns behave, and estimate the quality."""
+    """Choose the identity columns, fit a model on anchors, and estimate the quality of its clustering."""
     about, fields = choose_about(table, fields, hints.about)
     on_message(f"records are about {about.phrase}: {about.reason}")
     normal = normalize(table, fields)
@@ -140,10 +140,10 @@ def _rounded(value: float | int | None) -> float | int | None:
 
 
 def warnings_of(model: UnlabelledModel, doubted: Mapping[str, Any]) -> list[str]:
-    """Say in whole sentences where the evidence is thin.
+    """Return warnings for the user about weak evidence, as whole sentences.
 
     doubted
-        The estimate for the clustering by all evidence, which the safe rule may have replaced.
+        The quality estimate of the model with all evidence, which the safe rule may have replaced.
     """
     report, found = model.report, []
     name = model.about.phrase

@@ -1,10 +1,9 @@
-"""The model without labels: log odds of pairs, and what they count in the clustering.
+"""The model without labels: log odds of pairs, and their scores in the clustering.
 
     L(i, j) = prior(identity level, namesakes) + C(sum over other columns of log m/u)
 
-The score of a pair in one cluster is exp(L) - 1, and -1 for two members that are no candidates: a cluster is
-worth having as long as the *mean odds* of its pairs are above one. One sure pair holds against many without
-evidence.
+A pair in one cluster scores exp(L) - 1, or -1 if it is not a candidate pair: a cluster raises the score as
+long as the *mean odds* of its pairs are above one. One certain pair outweighs many pairs without evidence.
 """
 
 from __future__ import annotations
@@ -28,33 +27,33 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Bools, Floats, Ints
 
-SUREST = 6.0  # log odds of a pair at most
-UNLINKED = -1.0  # score of two members that are no candidates
-NOT_LINKED = -3.0  # log odds at which a candidate is taken for none
-FORBIDDEN = -100.0  # log odds, and score, of a pair that cannot be of one entity
-RARE_ENOUGH = 0.5  # namesakes, where nothing but equal identities counts
-SAFE_SHARE = 0.5  # share of records with a partner, where there is nothing to measure it by
+SUREST = 6.0  # upper bound of the log odds of a pair
+UNLINKED = -1.0  # score of two members of a cluster that are not a candidate pair
+NOT_LINKED = -3.0  # log odds below which a candidate pair scores as if it were none
+FORBIDDEN = -100.0  # log odds and score of a pair that cannot match
+RARE_ENOUGH = 0.5  # most namesakes of an identity that the safe rule links
+SAFE_SHARE = 0.5  # assumed share of records with a match, in the safe rule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnlabelledModel:
-    """What was measured without labels.
+    """A model that was fitted without labels.
 
     about
-        What records are about.
+        The identity columns.
     prior, evidence
-        What identities say, and what the other columns say.
+        Log odds by the identities, and the evidence of the other columns.
     contexts
         Columns that are the context of mentions, such as a paper.
     is_safe
-        Whether nothing but equal and rare identities and codes are joined, because there was too little to
-        measure.
+        Whether the model is the safe rule, which links only equal rare identities and equal rare codes,
+        because the evidence is too weak for more.
     one_per_source
-        Whether each source has an entity once.
+        Whether each source lists an entity at most once.
     source
-        The column with the source, where it was inferred.
+        The column with the sources, if it is a column of the table.
     report
-        Numbers and reasons, for people.
+        Statistics and reasons for the user.
     """
 
     about: About
@@ -69,7 +68,7 @@ class UnlabelledModel:
     def scores(
         self, normal: NormalTable, first: Ints, second: Ints, team: Team, sources: Ints | None = None
     ) -> NDArray[np.float32]:
-        """Return the scores of pairs of rows of a table, compared in parts."""
+        """Return the scores of pairs of rows of a table, computed in chunks."""
         prepared, found = self.prepare(normal, sources), np.zeros(len(first), np.float32)
 
         def part(low: int, high: int) -> None:
@@ -81,7 +80,7 @@ class UnlabelledModel:
         return found
 
     def weights_by_name(self) -> dict[str, float]:
-        """Return what levels of the other columns add to the sum S, by name."""
+        """Return the match weights of the other columns' levels, by name."""
         return {
             f"{one.name}, {_level_text(level, len(one.weights) - 1)}": float(one.weights[level])
             for one in self.evidence.columns
@@ -89,13 +88,13 @@ class UnlabelledModel:
         }
 
     def prepare(self, normal: NormalTable, sources: Ints | None = None) -> PreparedPairs:
-        """Prepare the records of a table to be compared."""
+        """Prepare the records of a table for comparison."""
         names = [one.name for one in self.evidence.columns]
         edges = {one.name: one.edges for one in self.evidence.columns if one.edges}
         return PreparedPairs(self, views_of(normal, self.about, names, sources, edges=edges))
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for the model file."""
+        """Return plain values for the model file."""
         return {
             "about": self.about.as_dict(),
             "prior": self.prior.as_dict(),
@@ -109,7 +108,7 @@ class UnlabelledModel:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> UnlabelledModel:
-        """Return what `as_dict` wrote."""
+        """Rebuild the object from the values that `as_dict` returned."""
         evidence = Evidence.from_dict(content["evidence"])
         contexts = tuple(map(str, content["contexts"]))
         if not {one.name for one in evidence.columns} >= set(contexts):
@@ -127,7 +126,7 @@ class UnlabelledModel:
 
 
 class PreparedPairs:
-    """The records of one table, prepared to be compared by a model."""
+    """The records of one table, prepared for comparison by a model."""
 
     def __init__(self, model: UnlabelledModel, views: Views) -> None:
         self.model, self.views = model, views
@@ -141,7 +140,7 @@ class PreparedPairs:
         self.contexts = [k for k, one in enumerate(self.witnesses) if one.name in model.contexts]
 
     def log_odds(self, first: Ints, second: Ints) -> NDArray[np.float64]:
-        """Return L of pairs of rows; `FORBIDDEN` for those that cannot be of one entity."""
+        """Return the log odds L of pairs of rows; `FORBIDDEN` for those that cannot match."""
         levels = self.identity.levels(first, second)
         sums = add_up(self.model.evidence.columns, self.witnesses, self.frequencies, first, second)
         return self.combine(first, second, levels, self.model.evidence.worth(sums, levels))
@@ -149,7 +148,7 @@ class PreparedPairs:
     def combine(
         self, first: Ints, second: Ints, levels: NDArray[np.uint8], evidence: Floats
     ) -> NDArray[np.float64]:
-        """Return L from the levels of identities and the evidence C of other columns."""
+        """Return the log odds L from the levels of identities and the evidence C of other columns."""
         namesakes = self.identity.expected(first, second)
         if self.model.is_safe:
             sure = (levels == TOP) & (namesakes <= RARE_ENOUGH)
@@ -163,7 +162,7 @@ class PreparedPairs:
         return found
 
     def forbidden(self, first: Ints, second: Ints, levels: NDArray[np.uint8]) -> Bools:
-        """Return which pairs cannot be of one entity: mentions with other names, or in one context."""
+        """Return which mentions cannot match: their names conflict, or are unequal within one context."""
         if not self.contexts:
             return np.zeros(len(first), bool)
         known = levels > 0
@@ -171,7 +170,7 @@ class PreparedPairs:
         return known & ((levels <= CONFLICT) | (shared & (levels < TOP)))
 
     def steps(self, first: int, second: int) -> list[EvidenceStep]:
-        """Return what adds up to the score of one pair, for people."""
+        """Return the terms that add up to the score of one pair, to explain it to the user."""
         one, two = np.array([first]), np.array([second])
         levels, said = self.identity.levels(one, two), []
         for column, witness, frequency in zip(
@@ -198,14 +197,14 @@ class PreparedPairs:
 
 
 class EvidenceStep(NamedTuple):
-    """One thing that a model without labels says of a pair.
+    """One term of a pair's score by a model without labels.
 
     field, form
-        The column or columns, and whether they are the identity or evidence.
+        The column or columns, and the type of the term: ``identity``, ``evidence`` or ``odds``.
     level, meaning
-        The comparison level, and what it holds.
+        The comparison level, and its description.
     weight
-        What it adds to the score.
+        What the term adds to the score.
     """
 
     field: str
@@ -216,12 +215,12 @@ class EvidenceStep(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is called where steps are listed."""
+        """The name of the term in a list."""
         return f"{self.field}, {self.meaning}"
 
 
 def score_of(log_odds: Floats) -> NDArray[np.float32]:
-    """Return what pairs count in a clustering: odds less one."""
+    """Return the scores of pairs in a clustering: the odds minus one."""
     scores = np.expm1(np.minimum(log_odds, SUREST))
     scores = np.where(log_odds < NOT_LINKED, UNLINKED, scores)
     return np.where(log_odds <= FORBIDDEN, FORBIDDEN, scores).astype(np.float32)

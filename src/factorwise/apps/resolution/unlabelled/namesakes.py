@@ -1,7 +1,7 @@
-"""Namesakes: how many other entities are expected to have an identity value.
+"""Namesakes: the expected number of other entities with the same identity value.
 
-Counted over *different* values, so that it does not matter how many records an entity has. A person's name is
-a last and a first name drawn independently; a text is words of which each depends on the one before it.
+They are counted over *distinct* values, so that the number of records of an entity does not matter. The first
+and last name of a person are modelled as independent; a text is modelled by bigrams of words.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from numpy.typing import NDArray
 
 from factorwise.types import Bools, Ints
 
-FEWEST, FEWEST_OF_TEXTS = 1e-4, 3e-3  # nobody is so rare that no evidence could tell two apart
-CONTAINED_BY_CHANCE, PER_CONTAINING = 3, 0.03  # longer texts with all words of one, beyond which it is usual
-MOST_LOOKED_AT = 300  # texts that share the rarest word of one
-_BACKOFF = 2.0  # weight of a word's frequency beside what follows the word before it
+FEWEST, FEWEST_OF_TEXTS = 1e-4, 3e-3  # lower bounds of the namesakes, of persons and of texts
+CONTAINED_BY_CHANCE, PER_CONTAINING = 3, 0.03  # containing texts that are ignored; namesakes per further one
+MOST_LOOKED_AT = 300  # most texts that are checked, of those with the rarest word of a text
+_BACKOFF = 2.0  # weight of a word's own frequency in the bigram estimate
 
 
 def person_namesakes(
     last: Ints, given: Ints, initial: Ints, is_initial: Bools, records: Ints
 ) -> NDArray[np.float64]:
-    """Return the namesakes of different names.
+    """Return the expected number of namesakes of each distinct name.
 
     last, given, initial
-        Numbers of the parts of each different name; -1 where one is missing.
+        Ids of the parts of each distinct name; -1 where one is missing.
     is_initial
-        Whether nothing but the initial of the first name is known.
+        Whether only the initial of the first name is known.
     records
-        How many records have the name.
+        The number of records with the name.
     """
     n = len(last)
     if n == 0:
@@ -38,14 +38,14 @@ def person_namesakes(
     different = _share(last, np.ones(n), 0.5) * _given_share(given, initial, is_initial, np.ones(n), 0.5)
     weights = records.astype(float)
     counted = _share(last, weights, weights) * _given_share(given, initial, is_initial, weights, weights)
-    # where many people bear few names, records say more than different names
+    # if many people share few names, counts of records are more accurate than counts of distinct names
     return np.asarray(np.maximum(n * np.maximum(different, counted), FEWEST))
 
 
 def _share(
     codes: Ints, weights: NDArray[np.float64], own: NDArray[np.float64] | float
 ) -> NDArray[np.float64]:
-    """Return the share of the total that has each row's code, the row's own left out; 1 where missing."""
+    """Return the share of each row's code in the total weight, without the row itself; 1 if missing."""
     known = codes >= 0
     total = np.bincount(codes[known], weights=weights[known], minlength=int(codes.max(initial=0)) + 1)
     share = (np.append(total, 0.0)[codes] - own) / max(float(weights.sum()), 1.0)
@@ -59,12 +59,12 @@ def _given_share(
     weights: NDArray[np.float64],
     own: NDArray[np.float64] | float,
 ) -> NDArray[np.float64]:
-    """Return the share of first names, or of initials for those who have nothing else."""
+    """Return the share of each first name, or of the initial if only that is known."""
     return np.where(is_initial, _share(initial, weights, own), _share(given, weights, own))
 
 
 def text_namesakes(values: Sequence[str]) -> NDArray[np.float64]:
-    """Return the namesakes of different texts: those made of usual words, and those that others contain."""
+    """Return the namesakes of distinct texts: more for common words, and for texts that others contain."""
     texts = [value.split() for value in values]
     logs = _log_chances(texts)
     contained = np.maximum(_containing(texts) - CONTAINED_BY_CHANCE, 0) * PER_CONTAINING
@@ -72,7 +72,7 @@ def text_namesakes(values: Sequence[str]) -> NDArray[np.float64]:
 
 
 def _log_chances(texts: Sequence[list[str]]) -> NDArray[np.float64]:
-    """Return the log of how many texts are expected to be equal to each, its own words left out."""
+    """Return the log of the expected number of texts equal to each; its own words are not counted."""
     n = len(texts)
     words = Counter(word for text in texts for word in text)
     pairs = Counter(pair for text in texts for pair in zip(["", *text], text, strict=False))
@@ -96,7 +96,7 @@ def _log_chances(texts: Sequence[list[str]]) -> NDArray[np.float64]:
 
 
 def _containing(texts: Sequence[list[str]]) -> NDArray[np.int64]:
-    """Return how many other texts have all the words of each: of "greatest hits" many, of a title none."""
+    """Return how many other texts contain all words of each text, such as many for "greatest hits"."""
     sets = [frozenset(text) for text in texts]
     with_word: dict[str, list[int]] = {}
     for k, one in enumerate(sets):

@@ -1,9 +1,9 @@
-"""What the identities of two records say by themselves: log odds by level and by the number of namesakes.
+"""The prior log odds of two identities, by comparison level and number of namesakes.
 
-Equal identities: share m / a, the chance that a record has a partner that is equal to it against the number
-of other entities expected to bear the value. Other levels: how many pairs of one entity are expected at the
-level, against how many pairs there are. Where other columns say something, the table corrects both: in
-strata of level and namesakes, the share of pairs of one entity is found by EM on their evidence C.
+Equal identities have odds share * m / a: the probability that a record has a match at the level, divided by
+the expected number of namesakes. Other levels have odds of expected matching to non-matching pairs. If there
+are other columns, both are corrected: in strata of level and namesakes, EM on the evidence C estimates the
+share of matching pairs.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError
 from factorwise.types import Floats, Ints
 
-NEVER = -50.0
-STRATA = 5
-LOWEST_STRATUM = 4  # level
-LEAST_ALONE = 0.5  # log odds of equal texts where there is nothing else
-FORMULA_PAIRS = 10.0  # pairs that the formula counts for beside those of a stratum
-DEFAULT_PAIRS = 30.0
+NEVER = -50.0  # log odds of identities that practically never match
+STRATA = 5  # strata by number of namesakes, per level
+LOWEST_STRATUM = 4  # the lowest level that is stratified
+LEAST_ALONE = 0.5  # lower bound of the log odds of equal texts if there are no other columns
+FORMULA_PAIRS = 10.0  # pseudo-pairs with the share by the formula that are added to a stratum
+DEFAULT_PAIRS = 30.0  # pseudo-pairs with the default frequencies of levels
 _PERSON = np.array([0.0, 0.005, 0.015, 0.03, 0.10, 0.10, 0.75])
 _TEXT = np.array([0.0, 0.001, 0.009, 0.05, 0.12, 0.22, 0.60])
-MOST_CONFLICTS = {True: 0.05, False: 0.01}  # share of the pairs of one entity, of persons and of texts
-ROUNDS = 30
-LEVEL_ROUNDS = 20
-TAIL = 0.3  # of the similar pairs at a level of texts, at least so many at the next one are two entities
-SUREST_TAIL = 20.0  # odds at a level of texts at most, where nothing but texts is known
-FEWEST_AT_LEVEL = 10.0  # pairs that show how many are of one entity
+MOST_CONFLICTS = {True: 0.05, False: 0.01}  # share of matching pairs; for persons (True), texts
+ROUNDS = 30  # EM rounds per stratum
+LEVEL_ROUNDS = 20  # EM rounds for the frequencies of levels
+TAIL = 0.3  # least ratio of the non-matching text pairs of a level to those of the level below
+SUREST_TAIL = 20.0  # largest odds of a level if there are only texts
+FEWEST_AT_LEVEL = 10.0  # least number of pairs of a level to estimate its matching ones
 
 
 @check_types
@@ -44,15 +44,15 @@ class LevelPrior:
     is_person
         Whether identities are names of persons.
     share, partners
-        Share of the records that have a partner with an equal identity, and how many on average.
+        Share of the records that have a match with an equal identity, and the mean number of such matches.
     same, other : float64[7]
-        Frequency of each level among pairs of one entity, and among all others.
+        Frequency of each level among matching pairs, and among non-matching pairs.
     edges : float64[4]
-        Where strata are cut, in logs of namesakes.
+        Thresholds between strata, in logs of namesakes.
     shifts : float64[7, 5]
-        What strata add to the formula.
+        Log odds that each stratum adds to the formula.
     alone
-        Whether equal texts are all that there is, so that nothing could tell them apart.
+        Whether identities are texts and there are no other columns.
     """
 
     is_person: bool
@@ -65,7 +65,7 @@ class LevelPrior:
     alone: bool = False
 
     def formula(self, levels: NDArray[np.uint8], namesakes: Floats, n_records: int) -> NDArray[np.float64]:
-        """Return the log odds without strata."""
+        """Return the log odds by the formula, without the shifts of the strata."""
         rate = max(self.partners, 1e-6) / max(n_records - 1, 1) / self.same[TOP]
         by_level = np.log(rate) + np.log(self.same[1:]) - np.log(self.other[1:])
         found = np.append(np.log(rate), by_level)[levels]
@@ -77,7 +77,7 @@ class LevelPrior:
         return found
 
     def share_of_others(self, counts: Floats, n_records: int) -> NDArray[np.float64]:
-        """Return which share of the pairs of two entities, at each level, these pairs are."""
+        """Return the share of ``counts`` pairs in the non-matching pairs of each level, at most 0.99."""
         pairs = max(n_records * (n_records - 1) / 2.0, 1.0)
         return np.asarray(np.clip(counts / np.maximum(self.other * pairs, 1.0), 0.0, 0.99))
 
@@ -90,7 +90,7 @@ class LevelPrior:
         return self.formula(levels, namesakes, n_records) + self.shifts[levels, self.stratum(namesakes)]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for the model file."""
+        """Return plain values for the model file."""
         arrays = {name: getattr(self, name).tolist() for name in ("same", "other", "edges", "shifts")}
         return {
             "is_person": self.is_person,
@@ -102,7 +102,7 @@ class LevelPrior:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> LevelPrior:
-        """Return what `as_dict` wrote."""
+        """Rebuild the object from the values that `as_dict` returned."""
         shapes = {"same": (7,), "other": (7,), "edges": (STRATA - 1,), "shifts": (7, STRATA)}
         arrays = {name: np.asarray(content[name], np.float64) for name in shapes}
         for name, shape in shapes.items():
@@ -120,10 +120,10 @@ class LevelPrior:
 def level_frequencies(
     is_person: bool, sure_levels: NDArray[np.uint8], weight: Floats, random_levels: NDArray[np.uint8]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the frequencies of levels among pairs of one entity, and among random pairs.
+    """Return the frequencies of levels among matching pairs, and among random pairs.
 
     sure_levels, weight
-        Levels of pairs that other columns make sure by themselves.
+        Levels and weights of pairs that match by the evidence of other columns alone.
     """
     default = _PERSON if is_person else _TEXT
     seen = np.bincount(sure_levels, weights=weight, minlength=TOP + 1)[: TOP + 1]
@@ -142,14 +142,14 @@ def level_frequencies(
 def divide_equal_and_near(
     same: NDArray[np.float64], anchors: NDArray[np.uint8], weight: Floats, partners: float
 ) -> tuple[NDArray[np.float64], float]:
-    """Divide what equal and all but equal identities have together as the anchors do.
+    """Divide the total frequency of equal and near-equal identities in the proportion seen in anchors.
 
     same
-        Frequencies of levels among pairs of one entity.
+        Frequencies of levels among matching pairs.
     anchors, weight
-        Levels and weights of anchors, of which some are all but equal.
+        Levels and weights of the anchors, some of which are near-equal.
     partners
-        Anchors of a record; what comes back are those with equal identities, as `LevelPrior` counts them.
+        Matches per record. The returned number counts only those with equal identities, as `LevelPrior` does.
     """
     near = TOP - 1
     seen = np.bincount(anchors, weights=weight, minlength=TOP + 1)[near:]
@@ -167,10 +167,10 @@ def seen_among_candidates(
     partners: float,
     n_records: int,
 ) -> NDArray[np.float64]:
-    """Return frequencies of levels among other pairs, by what random pairs and the candidates show.
+    """Return the frequencies of levels among non-matching pairs, from random pairs and candidates.
 
-    Of the random pairs, and of the candidates, at a level, those that are not expected to be of one entity
-    are others, a quarter at least.
+    At each level, the random pairs and the candidates without the expected matching pairs are counted as
+    non-matching, but at least a quarter of them.
     """
     pairs = max(n_records * (n_records - 1) / 2.0, 1.0)
     expected = n_records * partners / 2.0 * same / same[TOP]
@@ -185,10 +185,10 @@ def seen_among_candidates(
 def count_persons_alone(
     prior: LevelPrior, levels: NDArray[np.uint8], namesakes: Floats, weight: Floats, n_records: int
 ) -> LevelPrior:
-    """Return the prior with the frequencies of levels that the names show, where names are all there is.
+    """Return the prior with frequencies of levels that are estimated from names alone.
 
-    Pairs with fitting initials are as frequent as authors of the table abbreviate. How many of the candidates
-    of a level are of one entity follows from the number of namesakes, by EM.
+    How frequent matching initials are depends on how often names are abbreviated in the table. EM estimates
+    the number of matching candidates of each level from the number of namesakes.
     """
     high = np.arange(LOWEST_STRATUM, TOP + 1)
     default = prior.same[high]
@@ -199,7 +199,7 @@ def count_persons_alone(
         seen = np.bincount(levels, weights=chance, minlength=TOP + 1)[high] + DEFAULT_PAIRS * default
         same = prior.same.copy()
         same[high] = default.sum() * seen / seen.sum()
-        # `share` times the frequency of equal identities was counted, and stays
+        # `share` times the frequency of equal identities was measured, so it is kept constant
         found = replace(prior, same=same, share=float(prior.share * prior.same[TOP] / same[TOP]))
     return found
 
@@ -207,10 +207,10 @@ def count_persons_alone(
 def count_texts_alone(
     prior: LevelPrior, levels: NDArray[np.uint8], weight: Floats, n_records: int
 ) -> LevelPrior:
-    """Return the prior with frequencies of similar texts that are known to be of two entities or of one.
+    """Return the prior with frequencies of levels that are estimated from texts alone.
 
-    Where texts are all there is, similar texts of two entities become fewer from level to level. If more
-    pairs are all but equal than that tail lets expect, these are of one entity.
+    Non-matching pairs become fewer from level to level. The pairs of a level in excess of what this tail
+    predicts are counted as matching.
     """
     seen = np.bincount(levels, weights=weight, minlength=TOP + 1)
     same, other = prior.same.copy(), prior.other.copy()
@@ -238,10 +238,10 @@ def strata_shifts(
     *,
     has_namesakes: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return edges of strata and what they add to the formula, from the evidence of candidates.
+    """Return the thresholds of the strata and their shifts, from the evidence of candidates.
 
     has_namesakes
-        Whether many equal identities are known to be of two entities: the formula says little then.
+        Whether many equal identities belong to different entities, so that the formula is less reliable.
     """
     high = np.flatnonzero(levels >= LOWEST_STRATUM)
     shifts = np.zeros((TOP + 1, STRATA))
@@ -258,14 +258,14 @@ def strata_shifts(
                 mean = float(np.average(formula[rows], weights=weight[high[rows]]))
                 seen = _share_by_evidence(evidence[high[rows]], weight[high[rows]], mean)
                 trust = 1.0 if level == TOP and (prior.is_person or has_namesakes) else 0.5
-                # similar texts are often related things that share evidence: it can only speak against them
+                # similar texts are often related things that share evidence: it may only lower the odds
                 most = 6.0 if prior.is_person or level == TOP else 0.0
                 shifts[level, number] = np.clip(trust * (seen - mean), -6.0, most)
     return edges, shifts
 
 
 def _share_by_evidence(evidence: Floats, weight: Floats, start: float) -> float:
-    """Return the log odds of being of one entity in a stratum, by EM on the evidence of its pairs."""
+    """Return the log odds of the share of matching pairs in a stratum, by EM on the evidence of its pairs."""
     prior = 1.0 / (1.0 + np.exp(-np.clip(start, -12.0, 12.0)))
     share, total = prior, float(weight.sum())
     for _ in range(ROUNDS):

@@ -1,8 +1,8 @@
-"""What blocking loses, estimated without labels: some records, and those that are most alike among *all*.
+"""Estimate the matching pairs that blocking loses, from random records and their nearest neighbors.
 
-Some random records are compared as wholes, by the three-letter pieces of all their words, with every other
-record. Where the model takes one of the most alike for the same entity and no blocking rule found the pair,
-blocking has lost it. What is alike in nothing but its meaning is not seen here either.
+Random records (probes) are compared with *every* other record by the trigrams of all their words. A pair of a
+probe and a neighbor that the model considers a match, and that is not a candidate pair, was lost by blocking.
+Records that are similar only in meaning are not found by this either.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from factorwise.apps.resolution.comparisons.derived import RECORD, form_of
 from factorwise.apps.resolution.normalize.forms import Lists, NormalTable
 from factorwise.types import Bools, Floats, Ints
 
-PROBES, NEAREST = 300, 10
-_AT_ONCE = 16  # probes that are compared with all records at a time
-_FREQUENT = 0.05  # share of the records that have a piece which is too frequent to tell much
-_FEWEST = 1_000  # records that may have a piece in any case
+PROBES, NEAREST = 300, 10  # most probes, and neighbors of each
+_AT_ONCE = 16  # probes that are compared with all records at once
+_FREQUENT = 0.05  # share of the records above which a trigram is too frequent to be informative
+_FEWEST = 1_000  # number of records up to which a trigram is used in any case
 
 
 class Lost(NamedTuple):
-    """What blocking loses, estimated on probes.
+    """The estimated loss by blocking.
 
     pairs
-        Share of the likely pairs of probes that are no candidates.
+        Share of the likely pairs of probes that are not candidates.
     recall
-        By what the B-cubed recall of the answer is to be multiplied: lost pairs are often of entities that
-        other pairs hold together.
+        Factor by which the B-cubed recall of the clustering is multiplied. It may be close to 1 even if pairs
+        are lost, because other pairs often hold their entities together.
     """
 
     pairs: float
@@ -47,16 +47,16 @@ def probe_blocking(
     *,
     seed: int,
 ) -> Lost | None:
-    """Estimate what blocking loses; None if there is nothing to tell by.
+    """Estimate the loss by blocking; return None if the probes have no likely pairs.
 
     pairs, log_odds
-        The candidates, the first row of each before the second, and what the model says of them.
+        The candidate pairs, the smaller row of each first, and their log odds.
     log_odds_of
-        What the model says of other pairs.
+        Computes the log odds of any pairs.
     labels
-        The cluster that each record was found in.
+        The cluster id of each record.
     sources
-        The source of each record, if each has an entity once.
+        The source of each record, if each source lists an entity at most once.
     """
     n = normal.n_rows
     probes = np.sort(np.random.default_rng([seed, 23]).permutation(n)[:PROBES])
@@ -82,12 +82,12 @@ def probe_blocking(
 
 
 def _likely(log_odds: Floats) -> NDArray[np.float64]:
-    """Return the probabilities of pairs that are more likely of one entity than not, and 0 for others."""
+    """Return the match probability of each pair, or 0 if it is not above one half."""
     return np.where(log_odds > 0.0, 0.5 * (1.0 + np.tanh(0.5 * np.clip(log_odds, -30.0, 30.0))), 0.0)
 
 
 def _nearest_records(normal: NormalTable, probes: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return pairs of each probe with the records whose pieces of words have the highest cosine with its."""
+    """Return pairs of each probe and the records with the highest cosine similarity of trigrams."""
     from scipy.sparse import csr_array  # here, so that applying a model does not load SciPy
 
     pieces = form_of(normal, RECORD, "grams")

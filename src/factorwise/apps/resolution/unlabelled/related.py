@@ -1,8 +1,8 @@
-"""Pairs of two entities that share much: members of a household, editions of a book, volumes of a series.
+"""Find related pairs: non-matching pairs that share much, such as members of a household.
 
-Random pairs of two entities share nothing, so they cannot say what an equal address is worth among people of
-one household. Such pairs give themselves away where their identities are not equal: the other columns agree,
-but for one that nearly always agrees within an entity, such as a date of birth.
+Random non-matching pairs share nothing, so they do not show how weak the evidence of an equal address is
+within a household. Related pairs are detected where identities are not equal: the other columns agree, except
+for one that nearly always agrees within an entity, such as a date of birth.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from factorwise.apps.resolution.unlabelled.prior import LevelPrior
 from factorwise.apps.resolution.unlabelled.views import Views
 from factorwise.types import Bools, Floats, Ints
 
-STABLE = 0.6  # share of the anchors that agree in a column, for it to give a pair away
-FEWER = 0.5  # of that share, below which pairs that other columns make sure are of two entities
-FEWEST = 20  # pairs that show it
-MOST = 200_000  # candidates that are looked at
+STABLE = 0.6  # least share of the anchors that agree in a column used to detect related pairs
+FEWER = 0.5  # related pairs are assumed if likely matches agree less than this fraction of that share
+FEWEST = 20  # least number of likely matches for this test
+MOST = 200_000  # most candidates that are examined
 
 
 class RelatedPairs(NamedTuple):
-    """Candidates that are two entities which share much.
+    """Related pairs among the candidates.
 
     rows
-        Rows among the candidates of those that a column gave away; at most `MOST` are looked at.
+        Indices of the related pairs that a column revealed, of at most `MOST` candidates examined.
     counts : float64[7]
-        How many there are likely to be at each level of the identity, with those where the column is empty.
+        Estimated number at each level of the identity, including pairs where the column is empty.
     """
 
     rows: Ints
@@ -52,14 +52,14 @@ def find_related(
     anchors: Anchors,
     rng: np.random.Generator,
 ) -> RelatedPairs:
-    """Find candidates that are two entities which share much.
+    """Find the related pairs among the candidates.
 
     levels
-        Of the candidates' identities.
+        Comparison levels of the candidates' identities.
     columns, calibration, prior
-        What was measured so far, as if there were no such pairs.
+        The fitted model so far, which does not account for related pairs.
     anchors
-        Their weights say which of them are of one entity.
+        Anchors whose weights are the probabilities that they match.
     """
     unequal = np.flatnonzero((levels > 0) & (levels < TOP))
     rows = rng.permutation(unequal)[:MOST]
@@ -80,7 +80,7 @@ def find_related(
         if usual < STABLE:
             continue
         known, agrees = compared[k] > 0, agreeing[compared[k]]
-        believed = identity + calibration(total - said[k]) > 0.0  # by all but this column
+        believed = identity + calibration(total - said[k]) > 0.0  # by all columns except this one
         for each in range(1, TOP):
             at_level = believed & (level == each)
             tested = np.flatnonzero(at_level & known)
@@ -91,7 +91,7 @@ def find_related(
 
 
 def _agreeing(column: ColumnEvidence) -> Bools:
-    """Return which levels of a column speak for one entity."""
+    """Return which levels of a column are evidence for a match; the top level always is."""
     found = column.weights > 0.0
     found[-1] = True
     return np.asarray(found)

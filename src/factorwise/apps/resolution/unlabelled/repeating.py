@@ -1,4 +1,4 @@
-"""Columns that only repeat the identity: they are no witnesses of their own."""
+"""Find the columns that only repeat the identity, which are not used as evidence."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.apps.resolution.normalize.words import normal_words
 from factorwise.apps.resolution.unlabelled.about import About
 
-REPEATED = {True: 0.5, False: 0.9}  # share of the rows, of columns of names and of others
-_ROWS = 2_000
+REPEATED = {True: 0.5, False: 0.9}  # least share of repeating rows, for names (True) and others
+_ROWS = 2_000  # rows that are sampled
 
 
 def telling_columns(table: pa.Table, normal: NormalTable, about: About) -> list[str]:
-    """Return the columns that say something beyond the identity."""
+    """Return the columns that carry information beyond the identity."""
     rows = np.unique(np.linspace(0, table.num_rows - 1, min(_ROWS, table.num_rows)).astype(np.int64))
     some = table.take(rows)
     identity = [
@@ -25,7 +25,7 @@ def telling_columns(table: pa.Table, normal: NormalTable, about: About) -> list[
     for name in normal:
         if name in about.columns:
             continue
-        if normal[name].kind in ("vector", "scores"):  # of what is near the identity, too
+        if normal[name].kind in ("vector", "scores"):  # even those of the identity
             found.append(name)
         if normal[name].kind in ("vector", "scores", "source"):
             continue
@@ -38,7 +38,7 @@ def telling_columns(table: pa.Table, normal: NormalTable, about: About) -> list[
 
 
 def _words(values: tuple[object, ...]) -> frozenset[str]:
-    """Return the words of some values of one record."""
+    """Return the words of the given values of one record."""
     return frozenset(
         word
         for value in values

@@ -1,4 +1,4 @@
-"""Where records are from: a column that says so, and whether each source has an entity once."""
+"""Infer the column with the source of each record, and whether each source lists an entity at most once."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from factorwise.apps.resolution.unlabelled.model import UnlabelledModel
 from factorwise.apps.resolution.unlabelled.views import Views
 from factorwise.inference.mcmc.shards.link_walk import MOST_SOURCES
 
-WITHIN, FEW_INSIDE = 0.08, 0.05  # of chance, and of the records: partners inside a source
-WEAKEST = 0.5  # share of the pairs across sources that are less alike than what counts inside a source
-WITHIN_VARIANTS = 0.7
-FEWEST = 10  # near-equal pairs, below which nothing is seen
-AGAINST = -0.1  # evidence C of other columns, below which they speak against a pair
-RARE = (0.1, 0.5, 2.0)  # namesakes, the first that will do
+WITHIN, FEW_INSIDE = 0.08, 0.05  # limits on matches inside a source: ratio to chance, share of records
+WEAKEST = 0.5  # quantile of the sums S across sources below which pairs are ignored
+WITHIN_VARIANTS = 0.7  # the limit of the ratio if matches inside a source may be variants
+FEWEST = 10  # least number of near-equal pairs for a decision
+AGAINST = -0.1  # evidence C below which the other columns contradict a match
+RARE = (0.1, 0.5, 2.0)  # limits on namesakes; the first with enough pairs is used
 _HEADERS = word_set("source src dataset origin provider shop catalog catalogue register database db")
 
 
 def infer_source(table: pa.Table, hidden: Iterable[str]) -> str | None:
-    """Return the column that says where records are from: its header says so, and it has few values."""
+    """Return the column of sources, which has a header such as "source" and few values, or None."""
     skipped = set(hidden)
     for name in table.column_names:
         words = header_words(name)
@@ -43,7 +43,7 @@ def infer_source(table: pa.Table, hidden: Iterable[str]) -> str | None:
 
 
 def number_sources(table: pa.Table, column: str) -> NDArray[np.int32]:
-    """Number the sources of records by a column; a missing value is a source of its own."""
+    """Return the source id of each record, from a column; missing values form one more source."""
     coded = table.column(column).combine_chunks().dictionary_encode()
     return np.asarray(coded.indices.fill_null(len(coded.dictionary)), np.int32)
 
@@ -51,7 +51,7 @@ def number_sources(table: pa.Table, column: str) -> NDArray[np.int32]:
 def limits_of(
     model: UnlabelledModel | None, table: pa.Table, limits: Constraints | None
 ) -> Constraints | None:
-    """Return constraints with what a model without labels knows of sources."""
+    """Return the constraints, completed with the sources of a model without labels."""
     if model is None:
         return limits
     known = limits or Constraints()
@@ -69,10 +69,10 @@ def is_one_per_source(
     levels: NDArray[np.uint8],
     contexts: Sequence[int],
 ) -> bool:
-    """Return whether each source has an entity once: pairs that look like one hardly lie in one source.
+    """Return whether each source lists an entity at most once: likely matches are rarely in one source.
 
-    They look like one if their identities are rare and all but equal and other columns do not speak against
-    it. Looked at from each record: does it have such a partner in its own source, and in another one?
+    Likely matches have rare, equal or near-equal identities that other columns do not contradict. For each
+    record it is checked whether it has such a match in its own source, and in another one.
     """
     sources = views.sources
     if sources is None:
@@ -85,10 +85,10 @@ def is_one_per_source(
     agree = np.flatnonzero(evidence.calibration(sums) >= AGAINST)
     one, two, equal, sums = one[agree], two[agree], equal[agree], sums[agree]
     inside = sources[one] == sources[two]
-    # a source that has a thing twice repeats its name: if none does, things in it that are all but equal may
-    # be variants, which are as near to each other across sources
+    # a source that lists a thing twice repeats its name. If no source does, near-equal things within one may
+    # be variants, which are as similar to each other across sources
     repeats = views.identity.is_person or int((equal & inside).sum()) >= FEWEST
-    if not inside.all():  # two things of one name in one source are less alike than one thing in two
+    if not inside.all():  # different things with one name in a source are less similar than matches across
         kept = sums >= np.quantile(sums[~inside], WEAKEST)
         one, two, inside = one[kept], two[kept], inside[kept]
     sizes = np.bincount(sources) / len(sources)
@@ -99,7 +99,7 @@ def is_one_per_source(
         has[one[kept]], has[two[kept]] = True, True
     if not across.any():
         return False
-    # odds of a partner inside against one elsewhere, relative to those if sources did not matter
+    # odds of a match inside the source rather than across, relative to the odds if sources did not matter
     by_chance = float((sizes**2).sum())
     ratio = (within.mean() / by_chance) / (across.mean() / max(1.0 - by_chance, 1e-9))
     few = len(sizes) == 2 and within.mean() < FEW_INSIDE and ratio < 1.5 * WITHIN

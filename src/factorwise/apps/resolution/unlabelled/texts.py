@@ -1,4 +1,4 @@
-"""How alike two texts are, in six levels; 0 where one is missing."""
+"""Compare texts in six levels of similarity; level 0 means that one is missing."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from factorwise.apps.resolution.unlabelled.contradictions import WordContradicti
 from factorwise.types import Bools, Ints
 from factorwise.variables.sparse_rows import starts_of
 
-CUTS = (0.3, 0.5, 0.65, 0.8)
+CUTS = (0.3, 0.5, 0.65, 0.8)  # thresholds of similarity between levels
 TOP = len(CUTS) + 2
-_SHORT = 80  # characters on average, up to which texts are also compared letter by letter
-_TOUCHING = 0.15  # cosine below which they are not
-_RARE = 6  # records that have a code at most
-_CODED = 0.3  # share of the texts with rare codes, where codes decide
-_LONG = 4  # characters of a code at least
+_SHORT = 80  # mean number of characters up to which texts are also compared by spelling
+_TOUCHING = 0.15  # cosine up to which the spelling is not compared
+_RARE = 6  # most records that share a rare code
+_CODED = 0.3  # least share of texts with rare codes for codes to be used
+_LONG = 4  # least number of characters of a code
 _CHUNK = 1 << 18
-_NO_CODE = r"\d\pL{4,}$"  # a number and the word behind it, such as 40 and inches
+_NO_CODE = r"\d\pL{4,}$"  # a number with the word after it, such as 40 and inches, is not a code
 _ROMAN = word_set("ii iii iv vi vii viii ix xi xii xiii xiv")
 
 
 class TextLevels:
-    """Levels of the texts of a field.
+    """Comparison levels of the texts of a field.
 
     code : int64[rows]
-        Number of the set of words; -1 where it is missing.
+        Id of the set of words; -1 where it is missing.
     """
 
     def __init__(self, field: NormalField, *, is_identity: bool = False) -> None:
@@ -47,7 +47,7 @@ class TextLevels:
         self.spelled = string_measure(self.text, "words") if lengths <= _SHORT else None
 
     def levels(self, first: Ints, second: Ints) -> NDArray[np.uint8]:
-        """Compare pairs of rows."""
+        """Return the comparison levels of pairs of rows."""
         found = np.empty(len(first), np.uint8)
         for low in range(0, len(first), _CHUNK):
             part = slice(low, low + _CHUNK)
@@ -70,7 +70,7 @@ class TextLevels:
             level[shares_code] = np.maximum(level[shares_code], 5)
             level = np.where(both & (share == 0), np.minimum(level, 2), level).astype(np.uint8)
         if self.is_identity:
-            # a code is often a number in one text and not in the other: AB-1234 and AB1234
+            # a code may be a number in only one of two texts, such as AB-1234 and AB1234
             one, two = self._numbers[first], self._numbers[second]
             differ = (one >= 0) & (two >= 0) & (one != two) & ~shares_code
             level[differ] = np.minimum(level[differ], 3)
@@ -84,7 +84,7 @@ class TextLevels:
 
     @cached_property
     def _rare_codes(self) -> Lists:
-        """Codes of each row that few records have."""
+        """The codes of each row that few records share."""
         codes = codes_of(self.text)
         counts = np.bincount(codes.codes, minlength=len(codes.values))
         long = np.asarray(pc.utf8_length(codes.values)) >= _LONG
@@ -109,7 +109,7 @@ class TextLevels:
 
     @cached_property
     def _numbers(self) -> NDArray[np.int64]:
-        """A number for the set of numbers in each text; -1 where it has none."""
+        """Id of the set of numbers in each text; -1 if it has none."""
         values = self.tokens.values
         digits = np.asarray(pc.match_substring_regex(values, r"^\d+(st|nd|rd|th|e)?$"), bool)
         roman = np.asarray(pc.is_in(values, value_set=pa.array(sorted(_ROMAN), values.type)), bool)
@@ -120,7 +120,7 @@ class TextLevels:
 
 
 def set_codes(lists: Lists) -> NDArray[np.int64]:
-    """Return a number for each set, the same for equal ones; -1 for empty ones."""
+    """Return an id for each set, the same for equal sets; -1 for empty ones."""
     words = lists.values.take(pa.array(lists.codes)).cast(pa.string())
     texts = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(lists.offsets), words), " ")
     present = pc.if_else(pa.array(lists.missing), pa.scalar(None, pa.string()), texts.cast(pa.string()))

@@ -1,12 +1,11 @@
-"""Weights without labels: what linked pairs look like that belong together, found by EM.
+"""Estimate match weights without labels, by EM on the comparison levels of candidate pairs.
 
-Candidates are a mixture of pairs of one entity and of two. In either part the levels of the comparisons are
-taken to be independent; expectation-maximisation finds how frequent each level is in both parts. The weight
-of a level is the log of the ratio of the two frequencies, shared among the comparisons of a field, which tell
-much the same. Left alone, it would rather find which blocking rule made a pair; so it starts from the belief
-that those candidates belong together that are alike as hardly any random pairs are, a quarter as many as
-there are records, and weights never fall where pairs become more alike. Pairs that someone has labelled
-belong to their part for certain, and count for several of the others.
+The candidates are a mixture of matching and non-matching pairs. Within each part, the levels of comparisons
+are assumed to be independent; EM estimates the m and u frequencies of each level. The match weight of a level
+is log m/u, reduced if a field has several comparisons, because these are correlated. Unguided, EM would
+rather separate pairs by blocking rule. So the initial matches are the candidates that are most similar
+compared with random pairs, and the weights are constrained not to fall as similarity rises. Labelled pairs
+belong to their part with certainty, and each counts as many unlabelled ones.
 After the ideas of fellegi1969theory (the weights) and winkler2000em (their estimation by EM).
 """
 
@@ -26,21 +25,21 @@ from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, LINK_WEIGHT, UNL
 from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.types import Ints
 
-SHARES = (1e-6, 0.9)  # of candidates that can be of one entity: a few that share a word prove nothing
-ROUNDS = 10  # further ones wander off where levels are not independent
-SETTLED = 1e-5
-SMOOTHING = 1.0  # pairs that each level is taken to have been seen in beforehand
-SHARED = 0.75  # power of the number of a field's comparisons: 0 if they told different things, 1 if the same
-LABELLED = 100.0  # pairs that a labelled one counts for
-UNLINKED = -2.0  # two members that no blocking rule saw anything in common of
+SHARES = (1e-6, 0.9)  # bounds on the share of matching pairs among the candidates
+ROUNDS = 10  # more rounds drift away if the levels are not independent
+SETTLED = 1e-5  # largest change of a match probability at convergence
+SMOOTHING = 1.0  # pseudo-count of each level
+SHARED = 0.75  # exponent of a field's number of comparisons: 0 if they are independent, 1 if redundant
+LABELLED = 100.0  # unlabelled pairs that one labelled pair counts as
+UNLINKED = -2.0  # unlinked pair weight: of two members that are not a candidate pair
 
 
 class LevelMixture(NamedTuple):
-    """Frequencies of levels in pairs of one entity and of two, and the share of the former.
+    """The share of matching pairs, and the m (``same``) and u (``other``) frequencies of levels.
 
     weights
-        For each comparison those of its levels but 0: logs of the ratios, as far as they do not fall where
-        pairs become more alike.
+        For each comparison, the match weights of its levels without level 0: log m/u, constrained not to fall
+        as similarity rises.
     """
 
     share: float
@@ -58,15 +57,15 @@ def fit_mixture(
     *,
     expected: float,
 ) -> LevelMixture:
-    """Fit the mixture to candidates.
+    """Fit the mixture to candidates by EM.
 
     random_levels
-        Levels of random pairs, hardly any of which are of one entity.
+        Levels of random pairs, of which hardly any match.
     expected
-        How many of the candidates belong together to begin with: the most alike.
+        Initial number of matches; the most similar candidates are used.
     labelled
-        Pairs whose part is known. They say what the parts look like, not how large they are: nobody chooses
-        pairs to label at random.
+        Labelled pairs. They are used to estimate the frequencies of levels but not the share of matches,
+        because pairs to label are not chosen at random.
     """
     sizes = [one.cuts.size for one in comparisons]
     patterns, counts = different_rows(levels)
@@ -96,10 +95,10 @@ def fit_mixture(
 
 
 def different_rows(levels: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the different rows and how often each is there.
+    """Return the distinct rows and the count of each.
 
-    Rows are told apart by 64 bits of a random linear hash: that two different ones of a million share them
-    has a chance of one in ten million.
+    Rows are compared by a random linear hash of 64 bits. Among a million distinct rows, the probability of a
+    collision is about one in ten million.
     """
     factors = np.random.default_rng(0).integers(1, 1 << 63, levels.shape[1], np.uint64)
     keys = np.zeros(len(levels), np.uint64)
@@ -110,7 +109,7 @@ def different_rows(levels: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArra
 
 
 def weights_of(mixture: LevelMixture, comparisons: Sequence[Comparison]) -> LevelWeights:
-    """Turn frequencies into weights."""
+    """Return the match weights of a mixture as `LevelWeights`."""
     sizes = tuple(one.cuts.size for one in comparisons)
     power = field_powers(comparisons)
     pieces = [p * table for p, table in zip(power, mixture.weights, strict=True)]
@@ -121,7 +120,7 @@ def weights_of(mixture: LevelMixture, comparisons: Sequence[Comparison]) -> Leve
 
 
 def field_powers(comparisons: Sequence[Comparison]) -> list[float]:
-    """Return the share that each comparison has in what its field says."""
+    """Return the factor of each comparison's weights, which is less than 1 if its field has several."""
     of_field = Counter(one.field for one in comparisons)
     return [of_field[one.field] ** -SHARED for one in comparisons]
 
@@ -129,9 +128,9 @@ def field_powers(comparisons: Sequence[Comparison]) -> list[float]:
 def surprise(
     patterns: NDArray[np.uint8], random_levels: NDArray[np.uint8], comparisons: Sequence[Comparison]
 ) -> NDArray[np.float64]:
-    """Return how alike pairs are: -log of the share of random pairs that are as much so, summed over fields.
+    """Return the similarity of pairs: the sum over fields of -log(share of random pairs as similar).
 
-    Of a field with several comparisons it is their mean; what is missing says nothing.
+    For a field with several comparisons, their mean is used; a missing value adds 0.
     """
     of_field = Counter(one.field for one in comparisons)
     total = np.zeros(len(patterns))
@@ -143,7 +142,7 @@ def surprise(
 
 
 def _first(alike: NDArray[np.float64], counts: Ints, expected: float) -> NDArray[np.float64]:
-    """Return the chances to begin with: 1 for the most alike patterns, as many as are expected."""
+    """Return the initial match probabilities: 1 for the most similar patterns, about ``expected`` pairs."""
     order = np.argsort(-alike, kind="stable")
     chance = np.zeros(len(alike))
     chance[order[np.cumsum(counts[order]) - counts[order] < expected]] = 1.0
@@ -153,7 +152,7 @@ def _first(alike: NDArray[np.float64], counts: Ints, expected: float) -> NDArray
 def _log_ratios(
     same: NDArray[np.float64], other: NDArray[np.float64], comparison: Comparison
 ) -> NDArray[np.float64]:
-    """Return the weights of levels: nearest to the logs of ratios that do not fall with likeness."""
+    """Return the match weights: log m/u by isotonic regression, not falling as similarity rises."""
     rising = comparison.measure not in FALLING
     logs = np.log(same) - np.log(other)
     fitted = nearest_rising(
@@ -163,7 +162,7 @@ def _log_ratios(
 
 
 def nearest_rising(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the numbers that do not fall and are nearest to some values, in weighted squares."""
+    """Return the isotonic (never falling) regression of the values, by weighted least squares."""
     pools: list[tuple[float, float, int]] = []  # mean, weight and length of each run of equal numbers
     for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
         mean, total, length = value, weight, 1
@@ -176,6 +175,6 @@ def nearest_rising(values: NDArray[np.float64], weights: NDArray[np.float64]) ->
 
 
 def _frequencies(column: NDArray[np.uint8], mass: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Return how frequent each level but 0 is."""
+    """Return the smoothed frequency of each level except 0."""
     seen = np.bincount(column, weights=mass, minlength=size + 1)[1:] + SMOOTHING
     return np.asarray(seen / seen.sum())

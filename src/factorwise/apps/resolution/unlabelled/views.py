@@ -1,4 +1,4 @@
-"""The records of a table as they are looked at without labels: their identities and their other columns."""
+"""The records of a table as the model without labels compares them: their identities and other columns."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ NO_EDGES: Mapping[str, tuple[float, ...]] = MappingProxyType({})
 
 
 class Views(NamedTuple):
-    """Views of the records of a table.
+    """The identities and other columns of the records of a table.
 
     identity
-        What each record is about.
+        The identity of each record.
     witnesses, frequencies
-        The other columns, and how frequent their values are among identities.
+        The evidence columns, and the frequencies of their values among identities.
     sources
-        The source of each record, if it is known.
+        The source of each record; None if it is unknown.
     counts
-        How often each record stands in the table, where equal ones were taken together.
+        How often each record occurs in the table; None if equal records were not merged.
     """
 
     identity: Identity
@@ -57,10 +57,10 @@ def views_of(
     counts: Ints | None = None,
     edges: Mapping[str, tuple[float, ...]] = NO_EDGES,
 ) -> Views:
-    """Prepare the records of a table to be compared.
+    """Prepare the records of a table for comparison.
 
     edges
-        Where levels of columns begin in a model, for those where that depends on what it learned from.
+        Thresholds of levels from a fitted model, for the columns where they depend on its training table.
     """
     identity, witnesses = identity_of(normal, about, sources), witnesses_of(normal, columns, edges)
     frequencies = [WitnessFrequencies(one, identity.code) for one in witnesses]

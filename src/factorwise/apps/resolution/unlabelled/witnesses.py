@@ -1,4 +1,4 @@
-"""The other columns as witnesses: a level for each pair of records, 0 where one says nothing."""
+"""Prepare columns as evidence (witnesses): a comparison level for each pair, 0 where a value is missing."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.types import Bools, Ints
 
 Levels = NDArray[np.uint8]
-SPECIFIC, SHARING = 0.5, 3  # share of different values of a column whose values name records; records of one
+SPECIFIC, SHARING = 0.5, 3  # least share of distinct values in a column; most records of a rare value
 
-NEARER = (0.5, 0.9, 0.99, 0.999, 0.9998)  # shares of random pairs of vectors that are less near
-SCORES = (-4.0, -2.0, 0.0, 2.0, 4.0)  # log odds of pairs, where levels begin
-_RANDOM = 100_000
+NEARER = (0.5, 0.9, 0.99, 0.999, 0.9998)  # quantiles of random cosines that are level thresholds
+SCORES = (-4.0, -2.0, 0.0, 2.0, 4.0)  # thresholds of levels, in log odds
+_RANDOM = 100_000  # random pairs of vectors
 
 
 class ValueWitness(NamedTuple):
-    """One column.
+    """One evidence column.
 
     name
-        The column.
+        Name of the column.
     top
-        The highest level: exactly equal.
+        The highest level, which means exactly equal.
     code : int64[rows]
-        Number of each record's value; -1 where it is missing.
+        Id of each record's value; -1 where it is missing.
     levels
-        Compares pairs of rows.
+        Returns the comparison levels of pairs of rows.
     is_code
-        Whether its values are codes, such as numbers of accounts or e-mail addresses.
+        Whether the values are codes, such as account numbers or e-mail addresses.
     edges
-        Where levels begin, if that depends on the table that was learned from: of vectors.
+        Thresholds of the levels of vectors, which depend on the training table.
     background
-        Share of all pairs of records that have each level, from 1 on, where it is known: of scored pairs.
+        Share of all pairs of records at each level from 1 on; it is known only for scored pairs.
     factor
-        What the column counts for, as the user said.
+        Factor of the column's match weights, chosen by the user.
     """
 
     name: str
@@ -56,7 +56,7 @@ class ValueWitness(NamedTuple):
     factor: float = 1.0
 
     def share_rare_value(self, first: Ints, second: Ints) -> Bools:
-        """Return which pairs share a value that few records have, where most values are different."""
+        """Return which pairs share a rare value; none if most values of the column are not distinct."""
         counts = np.bincount(self.code[self.code >= 0], minlength=int(self.code.max(initial=0)) + 1)
         if not counts.any() or (counts > 0).sum() < SPECIFIC * counts.sum():
             return np.zeros(len(first), bool)
@@ -68,7 +68,7 @@ class ValueWitness(NamedTuple):
 def witnesses_of(
     normal: NormalTable, columns: Sequence[str], edges: Mapping[str, tuple[float, ...]]
 ) -> list[ValueWitness]:
-    """Prepare columns as witnesses; ``edges`` are those of a model, by column."""
+    """Prepare columns as evidence; ``edges`` are thresholds from a fitted model, by column."""
     return [_witness(normal[name], edges.get(name, ())) for name in columns]
 
 
@@ -150,7 +150,7 @@ def _of_lists(name: str, form: Lists) -> ValueWitness:
 
 
 def _of_vectors(name: str, form: Form, edges: tuple[float, ...]) -> ValueWitness:
-    """Prepare vectors; without edges, levels say how few random pairs come as near."""
+    """Prepare vectors; without ``edges``, the thresholds are quantiles of the cosine of random pairs."""
     assert isinstance(form, Vectors)
     if len(edges) not in (0, len(NEARER)):
         raise InvalidArgumentError(f"vectors have {len(NEARER)} edges of levels, but {len(edges)} are given")
@@ -173,10 +173,10 @@ def _of_vectors(name: str, form: Form, edges: tuple[float, ...]) -> ValueWitness
 
 
 def _of_scores(name: str, form: Form) -> ValueWitness:
-    """Prepare pairs that another tool has scored; not scored is a level, too, of records that it knew."""
+    """Prepare pairs that another tool scored; level 1 is for pairs of its records that it did not score."""
     assert isinstance(form, PairValues)
     starts, known = np.asarray(SCORES, np.float32), ~form.missing
-    top = len(SCORES) + 3  # which no pair has: scores are never equal values
+    top = len(SCORES) + 3  # no pair has this level, because scored pairs have no equal values
 
     def levels(first: Ints, second: Ints) -> Levels:
         score = form.lookup(first, second)
@@ -202,7 +202,7 @@ def _of_addresses(field: NormalField) -> ValueWitness:
 
 
 def _finished(found: Levels, code: NDArray[np.int64], top: int, first: Ints, second: Ints) -> Levels:
-    """Put equal values at the top and missing ones at 0."""
+    """Set the level to the top for equal values and to 0 for missing ones."""
     found = np.minimum(found, top - 1)
     found[code[first] == code[second]] = top
     found[(code[first] < 0) | (code[second] < 0)] = 0
