@@ -1,7 +1,7 @@
 """Tagging: a label for every token of a sentence, from attributes of the tokens.
 
-`ChainCRF` is the estimator; `TemplateSet` says what it looks at when sentences are words or columns;
-`ConstraintSet` what holds of whole label sequences.
+`ChainCRF` is the estimator. `TemplateSet` defines the attributes of tokens that are words or columns, and
+`ConstraintSet` holds constraints on whole label sequences.
 Names are loaded when they are first used.
 """
 

@@ -1,4 +1,4 @@
-"""Answers that need more than labels: the k best sequences, spans with their probability, reasons."""
+"""Answers beyond labels: the k best sequences, spans with their probability, and explanations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from factorwise.variables.sparse_rows import SparseRows
 
 
 class Span(NamedTuple):
-    """A span that was found: its type, its tokens from ``start`` to before ``end``, and its probability."""
+    """A predicted span: its type, its tokens from ``start`` to ``end`` (exclusive), and its probability."""
 
     kind: str
     start: int
@@ -26,15 +26,15 @@ class Span(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """What speaks for and against each label of one token, in units of the chain's score.
+    """The contributions to the score of each label of one token.
 
     label, probability
         The label in the most probable path, and its marginal probability.
     added
-        By attribute of the token: what it adds to each label for which it has a weight.
+        For each attribute of the token, what it adds to the score of each label for which it has a weight.
     before, after
-        What each label gets from the labels before the token in the path, and from those after it, by the
-        weights of labels in a row; empty at the edges of the sentence.
+        What the transitions from the labels before the token in the path, and to those after it, add to the
+        score of each label; empty at the edges of the sentence.
     """
 
     label: Any
@@ -52,7 +52,7 @@ def explain_tokens(
     names
         The names of the attributes.
     path, probability
-        The codes of the labels in the most probable path, and the marginal probabilities.
+            The codes of the labels in the most probable path, and the marginal probabilities of all labels.
     """
     transitions = dict(
         zip(map(tuple, tagger.structure.transitions()), tagger.transition_weights.tolist(), strict=True)
@@ -78,7 +78,7 @@ def explain_tokens(
 def _steps_ending(
     labels: Sequence[int], end: int, token: int, transitions: Mapping[tuple[int, ...], float]
 ) -> float:
-    """Sum the weights of two and of three labels in a row that end at one token and contain another."""
+    """Sum the weights of transitions of two or three labels that end at ``end`` and contain ``token``."""
     windows = (tuple(labels[begin : end + 1]) for begin in (end - 1, end - 2) if 0 <= begin <= token)
     return sum(transitions.get(window, 0.0) for window in windows)
 
@@ -86,7 +86,7 @@ def _steps_ending(
 def _attributes_of(
     tagger: ChainTagger, names: Sequence[str], rows: SparseRows, token: int
 ) -> dict[str, dict[Any, float]]:
-    """Return what each attribute of a token adds to each label for which it has a weight."""
+    """Return what each attribute of a token adds to the score of each label for which it has a weight."""
     start, label, weights = tagger.features.start, tagger.features.label, tagger.state_weights
     added: dict[str, dict[Any, float]] = {}
     for entry in range(int(rows.indptr[token]), int(rows.indptr[token + 1])):
@@ -102,7 +102,7 @@ def _attributes_of(
 def n_best(
     tagger: ChainTagger, rows: SparseRows, start: NDArray[np.int64], k: int
 ) -> Iterator[list[tuple[list[Any], float]]]:
-    """Yield for each sentence its ``k`` most probable label sequences, each with its probability."""
+    """Yield the ``k`` most probable label sequences of each sentence, each with its probability."""
     for node in tagger.node_scores(rows, start):
         log_total = tagger.log_partition_of(node)
         yield [
@@ -112,7 +112,7 @@ def n_best(
 
 
 def _refuse_plain(counter: SpanCounter) -> None:
-    """Refuse labels that name no spans: their first letters would be taken for prefixes."""
+    """Raise an error if labels are not span labels: their first letters would be mistaken for prefixes."""
     plain = [label for label in counter.unusual if len(label) > 1]
     if plain:
         raise InvalidArgumentError(
@@ -124,10 +124,10 @@ def _refuse_plain(counter: SpanCounter) -> None:
 def spans_of(
     tagger: ChainTagger, rows: SparseRows, start: NDArray[np.int64], path: Ints
 ) -> Iterator[list[Span]]:
-    """Yield for each sentence the spans of the labels in ``path``, each with its probability.
+    """Yield the spans of the labels in ``path`` for each sentence, each with its probability.
 
-    That is the probability that its tokens have these labels, and that it neither begins before nor goes on
-    after them.
+    This is the probability that the tokens have these labels and that the span neither begins before nor
+    continues after them.
     """
     counter = SpanCounter([str(label) for label in tagger.classes])
     _refuse_plain(counter)

@@ -1,4 +1,4 @@
-"""The settings of training a chain."""
+"""Settings for training a chain."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ BATCH = {
 ONLINE = ("l2sgd", "adagrad", "ap", "pa", "arow")
 ALGORITHMS = (*BATCH, *ONLINE)
 """Names of the algorithms that train a chain: over all sentences at once, or sentence by sentence."""
-# how often, unless the user says otherwise, as in CRFsuite
+# default number of passes over the data, as in CRFsuite
 MOST_PASSES = {"l2sgd": 1000, "adagrad": 100, "ap": 100, "pa": 100, "arow": 100}
-#: The prior where none is named: the best fixed one over five open sets of text (docs/results.md).
+#: Prior if the user gives none: the best fixed prior on five public text datasets (docs/results.md).
 DEFAULT_PRIOR = Prior(l1=0.1, l2=0.1)
-_SQUARED_ONLY = Prior(l2=DEFAULT_PRIOR.l2)  # which every algorithm can do
+_SQUARED_ONLY = Prior(l2=DEFAULT_PRIOR.l2)  # an L2 penalty, which every algorithm supports
 _LINE_SEARCHES = ("MoreThuente", "Backtracking", "StrongBacktracking")
 _WITH_L1 = ("lbfgs", "gradient-descent", "coordinate-descent")
 _NUMBERS = {"int": Integral, "int | None": Integral, "float": Real, "float | None": Real}
@@ -43,27 +43,31 @@ _AS_USERS_SAY = {"memory": "num_memories", "aggressiveness": "c"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingConfig:
-    """How a chain is trained; the names and meanings of CRFsuite where it has them.
+    """How to train a chain. Names and meanings are those of CRFsuite where it has the same setting.
 
     algorithm
         ``lbfgs``, ``l2sgd``, ``ap`` (averaged perceptron), ``pa`` (passive-aggressive), ``arow``; also
         ``adagrad``, ``cg``, ``newton-cg``, ``gradient-descent``, ``coordinate-descent``.
     prior
-        Penalty on the weights, for the algorithms that minimise a likelihood.
+            Penalty on the weights, for the algorithms that maximize a likelihood.
     max_iterations
-        Iterations at most; None for the algorithm's own limit.
-    epsilon, period, delta
-        When to stop: gradient small against the weights (for ``ap``, ``pa`` and ``arow``: mean loss of a
-        sentence small); improvement over ``period`` iterations small. None for the algorithm's own.
-    memory
-        Steps that L-BFGS remembers; None for 6, or 12 with an L1 penalty.
-    min_freq
-        Pairs of attribute and label, and transitions, seen less often get no weight.
-    order
-        1: a label depends on the one before; 2: on the two before.
-    precision
-        ``single`` or ``double``: of the rows of label scores. Sums are made in double precision anyway, and
-        for ``newton-cg``, which takes differences of gradients, rows too.
+            Maximum number of iterations; None for the algorithm's default.
+        epsilon, period, delta
+            Stopping criteria: the gradient norm relative to the weights is below ``epsilon`` (for ``ap``,
+            ``pa``
+            and ``arow``: the mean loss of a sentence), or the relative improvement over ``period`` iterations
+            is
+            below ``delta``. None for the algorithm's default.
+        memory
+            Number of updates that L-BFGS stores; None for 6, or for 12 with an L1 penalty.
+        min_freq
+            Pairs of attribute and label, and transitions, that occur less often get no weight.
+        order
+            1: a label depends on the previous label; 2: on the two previous labels.
+        precision
+            ``single`` or ``double`` precision for the label scores. Sums are always in double precision, and
+            so
+            are the scores for ``newton-cg``, which takes differences of gradients.
     """
 
     algorithm: str = "lbfgs"
@@ -125,17 +129,17 @@ class TrainingConfig:
                 require(given >= 1, name, given, "at least 1")
             if item.name in ("epsilon", "delta", "min_freq"):
                 require(given >= 0, name, given, "zero or more")
-            if isinstance(given, np.generic):  # as from a grid of parameters; model files hold plain ones
+            if isinstance(given, np.generic):  # from a parameter grid; model files hold plain numbers
                 object.__setattr__(self, item.name, given.item())
 
     @property
     def dtype(self) -> type[np.floating[Any]]:
-        """Type of the rows of label scores."""
+        """Return the floating-point type of the label scores."""
         double = self.precision == "double" or self.algorithm == "newton-cg"
         return np.float64 if double else np.float32
 
     def stopping(self) -> dict[str, Any]:
-        """Return epsilon, period and delta, with the algorithm's own where none was given."""
+        """Return epsilon, period and delta, with the algorithm's default where none was given."""
         epsilon, delta = (0.0, 1e-6) if self.algorithm in ONLINE else (1e-5, 1e-5)
         return {
             "epsilon": epsilon if self.epsilon is None else self.epsilon,
@@ -144,12 +148,12 @@ class TrainingConfig:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for the record of a saved model."""
+        """Return plain values, for the provenance of a saved model."""
         return asdict(self) | self.stopping() | {"prior": {"c1": self.prior.l1, "c2": self.prior.l2}}
 
 
 def default_prior(algorithm: str, *, named: bool = False) -> Prior:
-    """Return the prior where the user says nothing, or only one of its two prices (``named``)."""
+    """Return the default prior; ``named`` means that the user gave one of the two penalties."""
     return DEFAULT_PRIOR if algorithm in _WITH_L1 and not named else _SQUARED_ONLY
 
 
@@ -161,10 +165,10 @@ def prior_of(
     *,
     algorithm: str = "lbfgs",
 ) -> Prior:
-    """Read the penalty in either of its two notations; `default_prior` says what is not named.
+    """Return the prior from either notation; `default_prior` fills in what is not given.
 
     scale, variance
-        Of a Laplacian prior, instead of c1; of a Gaussian prior, instead of c2.
+        Scale of a Laplace prior, instead of c1; variance of a Gaussian prior, instead of c2.
     """
     given = {"c1": c1, "c2": c2, "prior_scale": scale, "prior_variance": variance}
     for name, number in given.items():
@@ -183,7 +187,7 @@ def prior_of(
 
 
 def online_rule(config: TrainingConfig) -> Rule:
-    """Translate the settings of an online algorithm."""
+    """Return the update rule of an online algorithm."""
     if config.algorithm == "ap":
         return AveragedPerceptron()
     if config.algorithm == "pa":

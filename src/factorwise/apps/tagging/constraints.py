@@ -1,4 +1,4 @@
-"""What labels may follow one another: schemes of spans (BIO and its kin) and a user's own rules."""
+"""Constraints on adjacent labels: span schemes (BIO and its variants) and the user's own rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from factorwise.learning.chains.structure import Supervision
 from factorwise.metrics.sequence import scheme_name
 from factorwise.types import Bools
 
-# For each scheme: its prefixes; those that continue a span of the token before; those after which it goes on.
+# For each scheme: all its prefixes, the prefixes that continue a span, and those after which a span must
+# continue.
 _SCHEMES = {
     "IOB1": ("BI", "B", ""),
     "IOB2": ("BI", "I", ""),
@@ -29,7 +30,7 @@ SCHEMES = ("BIO", "IOB2", "IOB1", "IOE2", "BIOES", "IOBES", "BILOU")
 
 @dataclass(frozen=True, eq=False)
 class LabelConstraints:
-    """Pairs of labels that must not follow one another, and labels that must not begin or end a sentence."""
+    """Forbidden transitions between labels, and labels that may not start or end a sentence."""
 
     forbidden: Bools
     not_first: Bools
@@ -37,13 +38,13 @@ class LabelConstraints:
 
     @classmethod
     def none(cls, labels: int) -> LabelConstraints:
-        """Forbid nothing."""
+        """Return constraints that forbid nothing."""
         no = np.zeros(labels, dtype=bool)
         return cls(np.zeros((labels, labels), dtype=bool), no, no.copy())
 
     @classmethod
     def of_scheme(cls, labels: Sequence[str], scheme: str) -> LabelConstraints:
-        """Forbid what leaves a span without its beginning or its end."""
+        """Return constraints that forbid incomplete spans, which lack a beginning or an end."""
         given, scheme = scheme, scheme_name(scheme)
         if scheme not in _SCHEMES:
             raise InvalidArgumentError(
@@ -66,10 +67,11 @@ class LabelConstraints:
         needs_before = np.array([prefix in continuing for prefix, _ in parts])
         needs_after = np.array([prefix in unfinished for prefix, _ in parts])
         kind = np.array([kind for _, kind in parts])
-        # within one span: same type, the left one may go on (any that is no end), the right one continues
+        # within one span both labels have the same type, the left one can be followed by more of it, the
+        # right one continues
         goes_on = np.array([prefix in set("BI") for prefix, _ in parts])
         joined = (kind[:, None] == kind[None, :]) & goes_on[:, None]
-        if scheme == "IOE2":  # a span goes on with I or ends with E; it needs no beginning
+        if scheme == "IOE2":  # a span continues with I or ends with E; it needs no label for its beginning
             continues = np.array([prefix in set("IE") for prefix, _ in parts])
             forbidden = needs_after[:, None] & ~((kind[:, None] == kind[None, :]) & continues[None, :])
         else:
@@ -81,7 +83,7 @@ class LabelConstraints:
     def with_pairs(
         self, labels: Sequence[str], pairs: Iterable[tuple[str | None, str | None]]
     ) -> LabelConstraints:
-        """Forbid more pairs; None stands for the beginning of a sentence (left) or its end (right)."""
+        """Forbid more transitions; None stands for the beginning of a sentence (left) or its end (right)."""
         number = {label: code for code, label in enumerate(labels)}
         forbidden, not_first, not_last = self.forbidden.copy(), self.not_first.copy(), self.not_last.copy()
         for left, right in pairs:
@@ -105,7 +107,7 @@ class LabelConstraints:
         return replace(self, forbidden=forbidden, not_first=not_first, not_last=not_last)
 
     def check(self, labels: Sequence[str], start: NDArray[np.int64], supervision: Supervision) -> None:
-        """Refuse training labels that break the rules: their probability would be zero."""
+        """Raise an error if training labels break the rules, because their probability would be zero."""
         truth = supervision.truth
         first, last = np.zeros(len(truth), dtype=bool), np.zeros(len(truth), dtype=bool)
         first[start[:-1]], last[start[1:] - 1] = True, True
@@ -129,7 +131,7 @@ class LabelConstraints:
         self._check_partial(start, supervision)
 
     def _check_partial(self, start: NDArray[np.int64], supervision: Supervision) -> None:
-        """Refuse sentences none of whose possible labels obey the rules."""
+        """Raise an error if a partially labelled sentence has no label sequence that obeys the rules."""
         if not (self.forbidden.any() or self.not_first.any() or self.not_last.any()):
             return
         follows = ~self.forbidden
@@ -147,7 +149,7 @@ class LabelConstraints:
 
 
 def _prefix_and_type(label: str) -> tuple[str, str]:
-    """Split ``B-PER`` into ``B`` and ``PER``; a label without a dash is its own prefix if of one letter."""
+    """Split ``B-PER`` into ``B`` and ``PER``; a label that is one letter is its own prefix."""
     prefix, dash, kind = label.partition("-")
     if dash:
         return (prefix, kind) if len(prefix) == 1 else ("O", label)
@@ -155,7 +157,7 @@ def _prefix_and_type(label: str) -> tuple[str, str]:
 
 
 def constraints_of_options(names: Sequence[Any], scheme: str | None, forbidden: Any) -> LabelConstraints:
-    """Return the constraints of labels by a scheme and by pairs that must not follow one another."""
+    """Return the constraints given by a span scheme and by a list of forbidden label pairs."""
     texts = [str(name) for name in names]
     rules = LabelConstraints.none(len(texts)) if scheme is None else LabelConstraints.of_scheme(texts, scheme)
     if forbidden is None:

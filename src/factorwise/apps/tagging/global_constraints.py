@@ -1,9 +1,9 @@
 """Constraints on whole label sequences, as data: one title, authors before it, as many first as last names.
 
-A constraint is a kind and one or two names. A name is the type of spans (``title`` for ``B-title`` and
-``I-title``) or a label. Each constraint is soft: its weight, zero or more, says how much is paid for breaking
-it, and is learned. They may be written down, or generated for all names and pairs of names and left for
-learning to prune.
+A constraint has a kind and one or two names. A name is a span type (``title`` for ``B-title`` and
+``I-title``) or a label. Each constraint is soft: its weight, zero or more, is the cost of violating it, and
+is learned. Constraints can be written by hand, or generated for all names and pairs of names, so that
+learning drops the useless ones.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from factorwise.inference.message_passing.projection import (
 )
 from factorwise.types import Floats
 
-WIDTH = 0.1  # of the bend of a loss: what is broken by less costs less than in proportion
+WIDTH = 0.1  # width of the smooth part of a loss: smaller violations cost less than in proportion
 
-#: What can be asked for: names it takes, and what it says.
+#: Kinds of constraints: how many names each takes, and what it means.
 KINDS: Mapping[str, tuple[int, str]] = {
     "one-stretch": (1, "at most one stretch of it"),
     "at-most-once": (1, "at most one token with it"),
@@ -45,20 +45,20 @@ KINDS: Mapping[str, tuple[int, str]] = {
 }
 SYMMETRIC = ("as-many", "not-both", "one-of")
 MARGINS = {"as-many": 0.0, "needs": 0.0, "at-least-once": 1.0, "one-of": 1.0, "next": 1.0}
-#: What is generated; "needs" both ways says what "as-many" says.
+#: Kinds that are generated; "needs" in both directions means the same as "as-many".
 GENERATED = ("one-stretch", "at-least-once", "before", "needs", "not-both", "one-of", "next")
 
 
 @dataclass(frozen=True, slots=True)
 class GlobalConstraint:
-    """One constraint.
+    """One constraint on label sequences.
 
     kind
         One of `KINDS`.
     names
-        Types of spans, or labels.
+        Span types or labels.
     weight
-        What is paid for breaking it once; None if it is still to be learned.
+        Cost of violating the constraint once; None if it is still to be learned.
     """
 
     kind: str
@@ -86,7 +86,7 @@ class GlobalConstraint:
         return f"{self.kind} {' '.join(self.names)}"
 
     def row(self, counts: LabelCounts) -> Row:
-        """Return what is measured: coefficients of the statistics of a sequence."""
+        """Return the coefficients that compute the measured quantity from the statistics of a sequence."""
         first = self.names[0]
         if self.kind == "one-stretch":
             return combined((-1.0, counts.stretches(first)))
@@ -97,7 +97,8 @@ class GlobalConstraint:
         second = self.names[1]
         mine, other = counts.beginnings(first), counts.beginnings(second)
         if self.kind == "before":
-            # pays what the first begins after the second; where there is no second, one is taken off
+            # position of the second minus that of the first, minus one for each second: met if there is no
+            # second
             places = counts.places(second), counts.places(first)
             return combined((1.0, places[0]), (-1.0, places[1]), (-1.0, other))
         if self.kind in ("not-both", "one-of"):
@@ -109,12 +110,12 @@ class GlobalConstraint:
 
     @property
     def margin(self) -> float:
-        """What is measured must not be less; for "as-many", it must be equal."""
+        """The measured quantity must be at least this; for "as-many", it must equal it."""
         return MARGINS.get(self.kind, -1.0)
 
     @property
     def loss(self) -> Losses:
-        """What is paid for a measured number."""
+        """Return the loss as a function of the measured quantity."""
         if self.kind == "as-many":
             return huber(self.margin, WIDTH)
         return smoothed_hinge(self.margin, WIDTH)
@@ -128,7 +129,7 @@ class ConstraintSet:
 
     @classmethod
     def generated(cls, labels: Sequence[str], kinds: Iterable[str] = GENERATED) -> ConstraintSet:
-        """Return every constraint of these kinds that can be said of the labels."""
+        """Return every constraint of these kinds that the labels allow."""
         names = LabelCounts(labels).types
         found: list[GlobalConstraint] = []
         for kind in kinds:
@@ -141,7 +142,7 @@ class ConstraintSet:
 
     @classmethod
     def parse(cls, text: str, labels: Sequence[str]) -> ConstraintSet:
-        """Read TOML.
+        """Read constraints from TOML.
 
         .. code-block:: toml
 
@@ -176,7 +177,7 @@ class ConstraintSet:
         return found
 
     def check(self, labels: Sequence[str]) -> None:
-        """Refuse a name that no label has."""
+        """Raise an error if a constraint names something that is neither a label nor a span type."""
         counts = LabelCounts(labels)
         for place, constraint in enumerate(self.constraints, start=1):
             for name in constraint.names:
@@ -192,22 +193,22 @@ class ConstraintSet:
 
     @property
     def weights(self) -> Floats:
-        """What each costs; zero where it is still to be learned."""
+        """The weight of each constraint; zero where it is still to be learned."""
         return np.array([each.weight or 0.0 for each in self.constraints])
 
     @property
     def learned(self) -> bool:
-        """Whether all weights are known."""
+        """Whether all constraints have a weight."""
         return all(each.weight is not None for each in self.constraints)
 
     def measurement(self, labels: Sequence[str]) -> TiedMeasurement:
-        """Return what is measured of sequences, a number for each constraint."""
+        """Return the measurement of sequences, which has one number for each constraint."""
         counts = LabelCounts(labels)
         return TiedMeasurement.rows(len(labels), [each.row(counts) for each in self.constraints])
 
     @property
     def losses(self) -> Losses:
-        """What is paid for each number."""
+        """The loss of each constraint."""
         first, *others = (each.loss for each in self.constraints)
         return first.joined(*others)
 
@@ -216,7 +217,7 @@ class ConstraintSet:
         return SequenceEnergy(self.measurement(labels), self.losses, self.weights)
 
     def with_weights(self, weights: Floats) -> ConstraintSet:
-        """Return the constraints with weights above zero, dearest first."""
+        """Return the constraints whose weights are above zero, with these weights, largest first."""
         order = np.argsort(-weights, kind="stable")
         kept = order[weights[order] > 0].tolist()
         return ConstraintSet(
@@ -227,7 +228,7 @@ class ConstraintSet:
         )
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return plain values, for a model file."""
+        """Return plain JSON values, for a model file."""
         return [
             {"kind": each.kind, "labels": list(each.names), "weight": each.weight}
             for each in self.constraints
@@ -235,7 +236,7 @@ class ConstraintSet:
 
     @classmethod
     def from_json(cls, values: Any) -> ConstraintSet:
-        """Restore what `to_json` gave; whatever else raises."""
+        """Restore constraints from the output of `to_json`; raise an error for any other input."""
         return cls(
             tuple(
                 GlobalConstraint(value["kind"], tuple(map(str, value["labels"])), value["weight"])

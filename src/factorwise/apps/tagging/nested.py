@@ -1,8 +1,8 @@
-"""Spans within spans: a chain for each level of nesting.
+"""Nested spans: a chain for each level of nesting.
 
-Level 0 has the spans that no other lies within, level 1 those around them, and so on: the inner ones are
-short and need little context. A level's chain sees the words and the labels of the level below, the true ones
-when it is trained and the predicted ones afterwards.
+Level 0 has the innermost spans, which contain no other span, level 1 the spans around them, and so on: inner
+spans are short and need little context. The chain of a level sees the words and the labels of the level
+below, which are the true labels in training and the predicted labels afterwards.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ OUTSIDE = "O"
 _BELOW = [f"below[{offset}]" for offset in (-2, -1, 0, 1, 2)]
 _BELOW += ["below[-1]|below[0]", "below[0]|below[1]", "below[0]|lower(w[0])", "below[-1]|lower(w[0])"]
 
-#: A span of a training sentence: its type, its first token, and the token after its last.
+#: A span of a training sentence: its type, its first token, and the token after its last token.
 NestedSpan = tuple[str, int, int]
 
 
 class NestedTagger:
-    """Finds spans of words that may lie within one another.
+    """Tagger for nested spans of words.
 
     levels
-        How deep spans may lie within one another.
+        Maximum depth of nesting.
     c1, c2, max_iterations
-        The prior and the length of training, as in `ChainCRF`.
+        The prior and the maximum number of iterations, as in `ChainCRF`.
     n_jobs
-        Threads; None or -1 for all processors.
+        Number of threads; None or -1 for all processors.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class NestedTagger:
     def fit(self, sentences: Sequence[Sequence[str]], spans: Sequence[Iterable[NestedSpan]]) -> Self:
         """Learn from sentences of words whose spans are known.
 
-        Spans that cross another one, and those nested deeper than ``levels``, are left out.
+        Spans that cross another span, and spans nested deeper than ``levels``, are left out.
         """
         check_count("levels", self.levels)
         if len(sentences) != len(spans):
@@ -94,7 +94,7 @@ class NestedTagger:
         return self
 
     def predict_spans(self, sentences: Sequence[Sequence[str]]) -> list[list[Span]]:
-        """Return the spans of each sentence, by where they begin and longer ones first."""
+        """Return the spans of each sentence by start; where spans start together, longer ones come first."""
         if not hasattr(self, "taggers_"):
             raise InvalidArgumentError("the tagger has not been trained: call fit, or load a saved one.")
         found: list[dict[tuple[int, int], Span]] = [{} for _ in sentences]

@@ -11,7 +11,7 @@ from factorwise.apps.tagging.training import Step
 
 
 class TrainingBar:
-    """Shows iterations with the objective, the norm of its gradient and the held-out score."""
+    """Progress bar that shows the objective, the gradient norm and the held-out score of each iteration."""
 
     def __init__(self, most: int | None, *, shown: bool) -> None:
         self._bar = tqdm(total=most, desc="training", unit="iteration", disable=not shown, leave=True)

@@ -1,7 +1,7 @@
-"""An earlier fit as the beginning of the next one: its labels, its attributes, its weights.
+"""Warm starts: training continues from the labels, attributes and weights of an earlier fit.
 
-What the new sentences say nothing about stays as it was: labels and attributes that only the earlier
-sentences had keep their weights, which are held fixed while the others are learned.
+Labels and attributes that only the earlier training data had keep their weights, which stay fixed while the
+other weights are learned.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Kind = TypeVar("Kind", bound=Encoder)
 
 
 def continued(fresh: Kind, before: Encoder | None) -> tuple[Kind, bool]:
-    """Return the encoder to learn new sentences with, and whether it knows the attributes of earlier ones.
+    """Return the encoder for new training sentences, and whether it knows the attributes of the earlier fit.
 
     fresh
-        The encoder that reads the new sentences.
+        The encoder chosen for the new sentences.
     before
-        That of the earlier fit, if there is one; where it reads sentences in another way, it is of no use.
+        The encoder of the earlier fit, or None. It is ignored if it makes attributes in another way.
     """
     if before is None or not fresh.reads_like(before):
         return fresh, False
@@ -38,16 +38,16 @@ def continued(fresh: Kind, before: Encoder | None) -> tuple[Kind, bool]:
 
 
 class Beginning(NamedTuple):
-    """What training begins with.
+    """The weights with which training starts.
 
     features, structure
-        All weights that there are.
+        The state features and the transitions that have a weight.
     weights : float64[weights]
-        Their first values.
+        The initial values.
     held : bool[weights]
-        Those that stay as they are, because the new sentences do not have their labels or attributes.
+        Weights that stay fixed, because the new sentences do not have their labels or attributes.
     absent : bool[weights]
-        Those of them whose attribute no new sentence has.
+        The fixed weights whose attribute occurs in no new sentence.
     """
 
     features: StateFeatures
@@ -58,17 +58,17 @@ class Beginning(NamedTuple):
 
     @classmethod
     def at_zero(cls, features: StateFeatures, structure: ChainStructure) -> Beginning:
-        """Return the beginning without an earlier fit."""
+        """Return zero weights, for training without an earlier fit."""
         size = len(features) + structure.size
         return cls(features, structure, np.zeros(size), *np.zeros((2, size), dtype=bool))
 
 
 @dataclass(frozen=True, eq=False)
 class EarlierFit:
-    """A tagger, and the names of its attributes beside those of the encoder that reads new sentences.
+    """An earlier tagger, its attribute names, and the attribute names of the encoder of the new sentences.
 
     labels
-        The labels of the new fit, among them those of the tagger.
+        The labels of the new fit, which include those of the tagger.
     """
 
     tagger: ChainTagger
@@ -80,18 +80,18 @@ class EarlierFit:
     def of(
         cls, tagger: ChainTagger, encoder_before: Encoder, encoder: Encoder, labels: Sequence[Any]
     ) -> EarlierFit:
-        """Take the names of attributes from the encoders."""
+        """Take the attribute names from the encoders."""
         return cls(tagger, encoder_before.names(), encoder.names(), labels)
 
     def beginning(
         self, features: StateFeatures, structure: ChainStructure, seen: Bools, present: Bools
     ) -> Beginning:
-        """Return the weights of both fits, with the values of the earlier one, else zero.
+        """Return the weights of both fits, initialized with the values of the earlier fit or with zero.
 
         features, structure
-            The weights that the new sentences ask for.
+            The weights that the new sentences need.
         seen, present : bool[attributes], bool[labels]
-            Which attributes and which labels the new sentences have.
+            Which attributes and which labels occur in the new sentences.
         """
         n = len(self.labels)
         code = {label: number for number, label in enumerate(self.labels)}
@@ -134,13 +134,13 @@ class EarlierFit:
 def _keys(
     attribute: NDArray[np.int64], features: StateFeatures, label: NDArray[np.int64], labels: int
 ) -> NDArray[np.int64]:
-    """Number the pairs of attribute and label; -1 where either is not there."""
+    """Number the pairs of attribute and label; the number is -1 where either is missing."""
     first, second = np.repeat(attribute, features.per_attribute), label[features.label]
     return np.where((first >= 0) & (second >= 0), first * labels + second, -1)
 
 
 def _with_transitions(structure: ChainStructure, more: Sequence[tuple[int, ...]]) -> ChainStructure:
-    """Give weights to further labels in a row, as far as the order of the chain has such."""
+    """Add weights for more transitions, if the order of the chain allows transitions of their length."""
     if isinstance(structure, SecondOrder):
         first = _with_transitions(structure.first, more)
         assert isinstance(first, FirstOrder)
@@ -150,7 +150,7 @@ def _with_transitions(structure: ChainStructure, more: Sequence[tuple[int, ...]]
 
 
 def _joined(rows: Ints, more: Sequence[tuple[int, ...]], size: int) -> NDArray[np.int32]:
-    """Return the rows and further ones of the same size, each once, in order."""
+    """Return the sorted union of the rows and of those further rows that have the same size."""
     further = np.array([codes for codes in more if len(codes) == size], dtype=np.int32).reshape(-1, size)
     return np.unique(np.concatenate([np.asarray(rows, dtype=np.int32), further]), axis=0)
 
@@ -160,7 +160,7 @@ def holding(
     weights: NDArray[np.float64],
     held: Bools,
 ) -> Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]:
-    """Return an objective as a function of the weights that are not held."""
+    """Return the objective as a function of the weights that are not fixed."""
     everything, free = weights.copy(), np.flatnonzero(~held)
 
     def of_the_free(values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:

@@ -1,4 +1,4 @@
-"""Citations as CSL-JSON (what Zotero, pandoc and citeproc read) and as BibTeX."""
+"""Export citations to CSL-JSON (which Zotero, pandoc and citeproc read) and to BibTeX."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ _SPECIAL = {
 
 
 def to_csl(citations: Iterable[Citation]) -> list[dict[str, Any]]:
-    """Return citations as CSL-JSON items, each with an id of its own.
+    """Return citations as CSL-JSON items with unique ids.
 
-    ``custom.confidence`` has the probability of each field, of the least sure one where a field comes twice;
-    ``custom.text`` has the reference.
+    ``custom.confidence`` has the probability of each field, or the lowest one if a field occurs twice.
+    ``custom.text`` has the reference string.
     """
     items: list[dict[str, Any]] = []
     keys: dict[str, int] = {}
@@ -81,7 +81,7 @@ def to_csl(citations: Iterable[Citation]) -> list[dict[str, Any]]:
 
 
 def to_bibtex(items: Iterable[dict[str, Any]]) -> str:
-    """Return what `to_csl` made as the text of a BibTeX file."""
+    """Return the items of `to_csl` as the text of a BibTeX file."""
     return "\n".join(map(_bibtex_entry, items))
 
 
@@ -102,7 +102,7 @@ def _csl_item(citation: Citation) -> dict[str, Any]:
 
 
 def _csl_values(name: str, text: str) -> list[tuple[str, Any]]:
-    """Return the CSL variables of one field, none if it says nothing."""
+    """Return the CSL variables of one field, without empty ones."""
     if name in _PEOPLE:
         people = read_people(text)
         return [(name, _csl_names(people))] if people.names else []
@@ -131,7 +131,7 @@ def _csl_names(people: People) -> list[dict[str, str]]:
 
 
 def _csl_type(citation: Citation, values: dict[str, Any]) -> str:
-    """Choose the type by which fields there are and by words in them."""
+    """Choose the CSL type from the fields that are present and from words in them."""
     container = str(values.get("container-title", ""))
     if _THESIS.search(str(values.get("genre", ""))):
         return "thesis"
@@ -149,7 +149,7 @@ def _csl_type(citation: Citation, values: dict[str, Any]) -> str:
 
 
 def _key(item: dict[str, Any]) -> str:
-    """Name an item by its first author, its year and the first long word of its title."""
+    """Return an id made of the first author, the year and the first long word of the title."""
     people = item.get("author") or item.get("editor") or [{}]
     name = people[0].get("family") or people[0].get("literal") or "anonymous"
     year = next(iter(item.get("issued", {}).get("date-parts", [[""]])[0]), "")
@@ -173,7 +173,7 @@ def _bibtex_entry(item: dict[str, Any]) -> str:
         role: _bibtex_names(item[role]) for role in ("author", "editor", "translator") if role in item
     }
     fields |= {names[name]: _escaped(item[name]) for name in names if name in item}
-    for name in ("DOI", "URL"):  # which BibTeX's styles take as they are
+    for name in ("DOI", "URL"):  # BibTeX styles print these verbatim
         if name in item:
             fields[names[name]] = re.sub(r"[{}\\\s]", "", item[name])
     if "pages" in fields:

@@ -1,7 +1,7 @@
 """Names of people in the author, editor or translator field of a reference.
 
 Lists come in many styles: "Lee, A., & Fox, B. C.", "A. Lee and B. C. Fox", "Lee A, Fox BC", "Lee, Ann; Fox,
-Bea". Initials show which part of a name is the given one; where there are none, the number of words does.
+Bea". Initials show which part is the given name. Without initials, the number of words decides.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ _INSTITUTION = re.compile(
 
 
 class Person(NamedTuple):
-    """A person's name; what is no person's has it all in ``family``, and no ``given``."""
+    """A person's name. The name of an institution is all in ``family``, and its ``given`` is empty."""
 
     family: str
     given: str = ""
 
 
 class People(NamedTuple):
-    """The names of a list, and whether it ends in "et al."."""
+    """The names of a list, and whether it includes "et al."."""
 
     names: tuple[Person, ...]
     others: bool
@@ -94,7 +94,7 @@ def read_people(text: str) -> People:
 
 
 def _divided(text: str) -> Iterator[str]:
-    """Cut a list at semicolons or, where there are none, at its "and"."""
+    """Split a list at semicolons and at "and", and yield the names."""
     parts = text.split(";") if ";" in text else [text]
     for part in parts:
         for name in _AND.split(part):
@@ -104,7 +104,7 @@ def _divided(text: str) -> Iterator[str]:
 
 
 def _read_part(part: str) -> list[Person]:
-    """Read names that commas divide, or whose own parts they divide."""
+    """Parse names in a part where commas separate either names or family and given names."""
     pieces = [piece for piece in (p.strip(" :()[]") for p in part.split(",")) if piece]
     pieces = [p for i, p in enumerate(pieces) if not (i and _SUFFIX.fullmatch(p))]
     if any(map(_is_initials, pieces[1:])):
@@ -119,7 +119,7 @@ def _read_part(part: str) -> list[Person]:
 
 
 def _pairs(pieces: Sequence[str]) -> list[Person]:
-    """Read "family, given" pairs; a family name whose given one is missing stands alone."""
+    """Parse "family, given" pairs; a name without a given name stands alone."""
     people: list[Person] = []
     position = 0
     while position < len(pieces):
@@ -136,12 +136,12 @@ def _pairs(pieces: Sequence[str]) -> list[Person]:
 
 
 def _can_be_given(piece: str, pieces: Sequence[str]) -> bool:
-    """Tell given names from the next family name: by initials, if any name of the list has them."""
+    """Return whether a piece can be given names; it must have initials if any piece of the list has."""
     return any(map(_is_initials, piece.split())) or not any(map(_is_initials, pieces))
 
 
 def _uninverted(name: str) -> Person:
-    """Read "A. B. Lee", "Lee AB" or "Ann van Lee"."""
+    """Parse one name such as "A. B. Lee", "Lee AB" or "Ann van Lee"."""
     words = name.split()
     if len(words) == 1:
         return Person(name.rstrip(".") if not _is_initials(name) else name)
@@ -162,18 +162,18 @@ def _uninverted(name: str) -> Person:
 
 
 def _is_family_name(piece: str) -> bool:
-    """Tell a name of one word, not counting its particles."""
+    """Return whether a name has one word, not counting particles."""
     words = [word for word in piece.split() if word.lower() not in _PARTICLES]
     return len(words) == 1 and not _is_initials(words[0])
 
 
 def _without_period(name: str) -> str:
-    """Take the period that ends a list from a name that is written out."""
+    """Remove the period that ends a list, unless the name ends in initials."""
     return name if _is_initials(name.split()[-1]) else name.rstrip(".")
 
 
 def _is_initials(piece: str) -> bool:
-    """Tell initials, with periods or without: "A. B.", "AB", "J.-P."."""
+    """Return whether a piece is initials, with or without periods: "A. B.", "AB", "J.-P."."""
     return bool(_CAPITALS.fullmatch(piece) if piece.isupper() else _DOTTED.fullmatch(piece))
 
 

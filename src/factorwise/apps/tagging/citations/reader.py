@@ -1,9 +1,9 @@
-"""Reference strings read into fields, with a confidence for each.
+"""Parse reference strings into fields, each with a confidence.
 
-A tagger labels the pieces of a reference between its spaces: BIO labels of author, title, journal and so on.
-What medical journals write without spaces, "2001;12(3):45-9", is three pieces: date, volume and pages.
-The package has one that was trained on the references of AnyStyle's core set, and `CitationReader.fit` trains
-another on one's own.
+A tagger assigns BIO labels (author, title, journal and so on) to the pieces of a reference between spaces.
+Pieces that medical journals write without spaces, "2001;12(3):45-9", are split into date, volume and pages.
+The package includes a tagger trained on the references of AnyStyle's core set. `CitationReader.fit` trains
+another one on your own data.
 """
 
 from __future__ import annotations
@@ -80,15 +80,15 @@ _BULLET = re.compile(r"\s*[-*\u2022\u2013]\s+")
 _HEADING = re.compile(
     r"\W*(?:references|bibliography|works cited|literature(?: cited)?|literatur)\W*", re.IGNORECASE
 )
-_MOST = 0.8  # share of lines with a year from which on each is a reference
+_MOST = 0.8  # if more than this share of the lines have a year, each line is a reference
 _GLUED_NAMES = ("date", "volume", "pages")
 _OUTER = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
 _DIGIT = re.compile(r"\d")
-LONGEST = 20_000  # characters of a reference: whatever is longer is no reference
+LONGEST = 20_000  # maximum length of a reference, in characters
 
 
 class Field(NamedTuple):
-    """A field of a reference: characters ``start`` to ``end`` of it, the end exclusive."""
+    """A field of a reference: its characters from ``start`` to ``end`` (exclusive)."""
 
     name: str
     text: str
@@ -109,10 +109,10 @@ class Citation(NamedTuple):
 
 
 class CitationReader:
-    """Reads reference strings by a tagger of their pieces.
+    """Parser of reference strings that uses a tagger of their pieces.
 
     tagger
-        A `ChainCRF` that `fit` has trained or `load` has read.
+            A trained `ChainCRF`; `fit` trains one and `load` reads one.
 
     >>> reader = CitationReader.bundled()
     >>> [citation] = reader.read(["Brand, R. (1990). Keeping bees. Journal of Hives, 12(3), 4-9."])
@@ -131,7 +131,7 @@ class CitationReader:
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, n_jobs: int | None = None) -> Self:
-        """Return a reader that `save` wrote."""
+        """Return a reader that was saved with `save`."""
         tagger = ChainCRF.load(path, n_jobs=n_jobs)
         templates = getattr(tagger.encoder_, "templates", None)
         if templates is None or templates.columns != _TEMPLATES.columns:
@@ -153,7 +153,7 @@ class CitationReader:
         """Train a reader.
 
         pieces
-            The pieces of each reference, as they stand between its spaces.
+                The pieces of each reference, which are separated by spaces.
         labels
             A label for each piece: ``B-author``, ``I-author``, ``B-title``, ..., ``O``.
         c1, c2
@@ -178,9 +178,9 @@ class CitationReader:
         ]
 
     def read_nbest(self, references: Iterable[str], k: int = 5) -> list[list[tuple[Citation, float]]]:
-        """Return the ``k`` most probable readings of each reference, each with its probability.
+        """Return the ``k`` most probable parses of each reference, each with its probability.
 
-        The confidence of a field is the share of these readings that have it.
+        The confidence of a field is the probability share of these parses that contain it.
         """
         texts = list(references)
         pieces, columns = _take_apart(texts)
@@ -205,11 +205,12 @@ class CitationReader:
 
 
 def split_references(text: str) -> list[str]:
-    r"""Return the references of a plain text, each as one line.
+    r"""Return the references in a plain text, each as one line.
 
-    Numbers that count up at the beginnings of lines divide it; without them blank lines, unless most lines
-    have a year of their own; otherwise lines. A line that is indented goes on with the one before it;
-    bullets and a heading are left out.
+    References start at lines that are numbered consecutively. Without numbers, blank lines separate them,
+    unless
+    most lines have a year; otherwise each line is a reference. An indented line continues the previous line.
+    Bullets and a heading are removed.
 
     >>> split_references("A. First.\nB. Second.")
     ['A. First.', 'B. Second.']
@@ -236,7 +237,7 @@ def split_references(text: str) -> list[str]:
 
 
 def _numbered(lines: Sequence[str], filled: Sequence[int]) -> set[int]:
-    """Return the lines that begin with a number, if the first does and each is one more than the last."""
+    """Return the lines that begin with a number, if the first line does and the numbers are consecutive."""
     found = {number: int(match[1]) for number in filled if (match := _NUMBER.match(lines[number]))}
     counted = list(found.values())
     counts = bool(counted) and counted == list(range(counted[0], counted[0] + len(counted)))
@@ -248,7 +249,7 @@ def _indent(line: str) -> int:
 
 
 def divided_labels(pieces: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Divide pieces such as "2001;12(3):45-9" and give each part the label of what it is.
+    """Split pieces such as "2001;12(3):45-9" and give each part its own label.
 
     >>> divided_labels(["Hives", "2001;12(3):45-9."], ["B-journal", "B-volume"])
     (['Hives', '2001;', '12(3):', '45-9.'], ['B-journal', 'B-date', 'B-volume', 'B-pages'])
@@ -267,14 +268,14 @@ def divided_labels(pieces: Sequence[str], labels: Sequence[str]) -> tuple[list[s
 
 
 def _name_of(part: str, before: str) -> str:
-    """Return what a part of a divided piece is, by the sign at its end or at that of the part before it."""
+    """Return the field of a part of a split piece, from its last sign or that of the previous part."""
     if part.endswith(";"):
         return "date"
     return "pages" if before.endswith(":") else "volume"
 
 
 def _divided(piece: str) -> list[tuple[int, int]]:
-    """Return where the parts of a piece begin and end: one part, if it is not several values in one."""
+    """Return the start and end of each part of a piece; there is one part unless it holds several values."""
     ends = [] if "//" in piece else [found.end() for found in _GLUED.finditer(piece)]
     return list(zip([0, *ends], [*ends, len(piece)], strict=True))
 
@@ -282,7 +283,7 @@ def _divided(piece: str) -> list[tuple[int, int]]:
 def _take_apart(
     texts: Sequence[str],
 ) -> tuple[list[list[tuple[int, int]]], list[list[tuple[str, str, str, str]]]]:
-    """Return where the pieces of each reference are, and what the templates look at."""
+    """Return the positions of the pieces of each reference, and the columns that the templates read."""
     pieces = [_checked_pieces(text, number) for number, text in enumerate(texts)]
     return pieces, [
         _columns([text[start:end] for start, end in found]) for text, found in zip(texts, pieces, strict=True)
@@ -290,7 +291,7 @@ def _take_apart(
 
 
 def _checked_pieces(text: object, number: int) -> list[tuple[int, int]]:
-    """Return where the pieces of a reference begin and end."""
+    """Return the start and end of each piece of a reference; raise an error if it is not a valid string."""
     if not isinstance(text, str):
         raise InvalidArgumentError(f"reference {number} is a {type(text).__name__}: give strings.")
     if len(text) > LONGEST:
@@ -306,7 +307,7 @@ def _checked_pieces(text: object, number: int) -> list[tuple[int, int]]:
 
 
 def _columns(pieces: Sequence[str]) -> list[tuple[str, str, str, str]]:
-    """Return what the templates look at: the piece, its core, the signs around it, and where it is."""
+    """Return the template columns: piece, normalized core, surrounding punctuation, and relative position."""
     columns = []
     for position, piece in enumerate(pieces):
         before, core, behind = _OUTER.match(piece).groups()  # type: ignore[union-attr]  # matches anything

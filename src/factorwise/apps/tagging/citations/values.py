@@ -1,4 +1,4 @@
-"""What the fields of a reference say, without the signs and words that set them off."""
+"""Extract the values of the fields of a reference, without surrounding punctuation and keywords."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _IN = re.compile(r"^(?:in|en|dans)(?::|\s)\s*(?=[^\W_])", re.IGNORECASE)
 
 
 class Volume(NamedTuple):
-    """Volume and issue of a journal, each empty if it is not there."""
+    """Volume and issue of a journal, each empty if it is missing."""
 
     volume: str
     issue: str
@@ -64,7 +64,7 @@ def plain(text: str) -> str:
 
 
 def read_date(text: str) -> list[int]:
-    """Return year, month and day as far as they are there.
+    """Return year, month and day, as many of them as the text has.
 
     >>> read_date("(2009, March 3)."), read_date("septembre 2014,"), read_date("in press")
     ([2009, 3, 3], [2014, 9], [])

@@ -1,4 +1,4 @@
-"""The forms in which sentences may come, and the encoder that reads each."""
+"""The input forms of sentences, and the encoder for each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from factorwise.validation import as_whole
 
 
 class Encoder(Protocol):
-    """Turns sentences into sparse rows of attributes."""
+    """Converts sentences into sparse rows of attributes."""
 
     @property
     def width(self) -> int:
@@ -40,16 +40,16 @@ class Encoder(Protocol):
         """Learn the attributes of all tokens and return them.
 
         further
-            Keep those that were learned before, with their numbers.
+                Keep the attributes learned before, with their codes, and add new ones.
         """
         ...
 
     def reads_like(self, other: Any) -> bool:
-        """Tell whether another encoder makes the same attributes of the same sentences."""
+        """Return whether another encoder makes the same attributes from the same sentences."""
         ...
 
     def encode(self, sentences: Any) -> Encoded:
-        """Return the attributes of all tokens, leaving out those that were not learned."""
+        """Return the attributes of all tokens; attributes that were not learned are left out."""
         ...
 
     def names(self) -> Sequence[str]:
@@ -57,30 +57,30 @@ class Encoder(Protocol):
         ...
 
     def slots(self) -> Ints:
-        """Return the kind of each attribute."""
+        """Return the slot of each attribute, which is the template or position that it comes from."""
         ...
 
     def select(self, kept: Bools) -> tuple[Encoder, Bools]:
-        """Return an encoder of the attributes that are kept (bool[attributes]), and which ones it has.
+        """Return an encoder of the attributes in ``kept`` (bool[attributes]), and the mask of those it has.
 
-        An encoder that cannot leave attributes out has them all.
+        An encoder that cannot drop attributes keeps all of them.
         """
         ...
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return arrays and JSON values from which `restore_encoder` makes the encoder again."""
+        """Return arrays and JSON values from which `restore_encoder` restores the encoder."""
         ...
 
 
 class ColumnEncoder:
-    """Turn sentences of words, or of tuples of columns, into rows of attributes by templates.
+    """Encoder for sentences of words, or of tuples of columns, that uses feature templates.
 
     templates
-        What to look at; None for a set that suits the number of columns.
+        The feature templates; None for the default set for the number of columns.
     word_lists
-        Gazetteers and word classes: columns that are made from the words, with templates of their own.
+        Gazetteers and word classes, which add columns computed from the words, with their own templates.
     numbers
-        Columns that hold numbers, for the set that suits the columns.
+        Columns that hold numbers; used to choose the default templates.
     """
 
     def __init__(
@@ -100,11 +100,11 @@ class ColumnEncoder:
         return self._ready().width
 
     def fit_encode(self, sentences: Any, *, further: bool = False) -> Encoded:
-        """Learn the attributes of all tokens, besides those learned before if asked, and return them."""
+        """Learn the attributes of all tokens and return them; ``further`` keeps those learned before."""
         return self.fit_columns(*_columns(sentences), further=further)
 
     def reads_like(self, other: Any) -> bool:
-        """Tell whether another encoder has the same templates and word lists."""
+        """Return whether another encoder has the same templates and word lists."""
         if not isinstance(other, ColumnEncoder) or other.templates is None:
             return False
         templates = self.templates or default_templates(other.templates.n_columns, self.numbers)
@@ -115,15 +115,15 @@ class ColumnEncoder:
         return templates.templates == other.templates.templates and same_lists
 
     def encode(self, sentences: Any) -> Encoded:
-        """Return the attributes of all tokens, leaving out those that were not learned."""
+        """Return the attributes of all tokens; attributes that were not learned are left out."""
         extractor = self._ready()
         columns, start = _columns(sentences)
-        if len(start) == 1:  # no tokens tell how many columns there are
+        if len(start) == 1:  # without tokens, the number of columns is unknown
             return extractor.encode([[] for _ in range(extractor.templates.n_columns)], start)
         return self.encode_columns(columns, start)
 
     def fit_columns(self, columns: Sequence[Any], start: Ints, *, further: bool = False) -> Encoded:
-        """Learn from columns that hold the strings of all tokens, as `fit_encode` does."""
+        """Learn the attributes, as `fit_encode` does, from columns that hold the strings of all tokens."""
         if further:
             return self._ready().fit_encode(self._with_lists(columns, start), start, further=True)
         self.templates = self.templates or default_templates(len(columns), self.numbers)
@@ -135,15 +135,15 @@ class ColumnEncoder:
         return self.extractor.fit_encode(self._with_lists(columns, start), start)
 
     def encode_columns(self, columns: Sequence[Any], start: Ints) -> Encoded:
-        """Return the attributes of all tokens, from columns that hold their strings."""
+        """Return the attributes of all tokens, given as columns of strings."""
         return self._ready().encode(self._with_lists(columns, start), start)
 
     def _with_lists(self, columns: Sequence[Any], start: Ints) -> Sequence[Any]:
-        """Return the columns, and behind them those that the word lists give."""
+        """Return the columns followed by those of the word lists."""
         if not self.word_lists:
             return columns
         listed = [word_list.column(columns[0], start) for word_list in self.word_lists]
-        present = list(columns[: self._n_columns])  # columns that no template asks for may be missing
+        present = list(columns[: self._n_columns])  # columns that no template uses may be missing
         return [*present, *[columns[0]] * (self._n_columns - len(present)), *listed]
 
     def names(self) -> Sequence[str]:
@@ -151,17 +151,17 @@ class ColumnEncoder:
         return self._ready().names()
 
     def slots(self) -> Ints:
-        """Return the number of the template of each attribute."""
+        """Return the template number of each attribute."""
         return self._ready().slots()
 
     def select(self, kept: Bools) -> tuple[ColumnEncoder, Bools]:
-        """Return an encoder of the attributes that are kept and of those whose values are numbers."""
+        """Return an encoder of the kept attributes and of all numeric ones, and the mask of those it has."""
         selected = copy(self)
         selected.extractor, kept = self._ready().select(kept)
         return selected, kept
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return arrays and JSON values from which `restore_encoder` makes the encoder again."""
+        """Return arrays and JSON values from which `restore_encoder` restores the encoder."""
         arrays, metadata = self._ready().to_arrays()
         if self.word_lists:
             lists, described = lists_to_arrays(self.word_lists)
@@ -182,7 +182,7 @@ class ColumnEncoder:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> ColumnEncoder:
-        """Restore what `to_arrays` gave."""
+        """Restore an encoder from the output of `to_arrays`."""
         extractor = TemplateExtractor.from_arrays(arrays, metadata)
         made = cls(extractor.templates, lists_from_arrays(arrays, metadata.get("word_lists", ())))
         if made.word_lists:
@@ -199,10 +199,11 @@ def choose_encoder(
     templates: TemplateSet | str | PathLike[str] | Iterable[str] | None,
     word_lists: Sequence[WordList] = (),
 ) -> Encoder:
-    """Return the encoder that reads sentences of this form.
+    """Return the encoder for sentences of this form.
 
-    With templates: sentences of words or tuples. Otherwise matrices, one for each sentence; or sentences of
-    dictionaries or lists of strings.
+    With templates, sentences are words or tuples of columns. Otherwise they are matrices, one per sentence,
+    or
+    lists of tokens that are dictionaries or lists of strings.
     """
     if templates is not None:
         if isinstance(templates, str) and templates == "default":
@@ -221,7 +222,7 @@ def choose_encoder(
 
 
 def restore_encoder(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> Encoder:
-    """Make an encoder again from what `to_arrays` gave."""
+    """Restore an encoder from the output of `to_arrays`."""
     kind = metadata.get("encoder")
     if kind == "attributes":
         return AttributeEncoder.from_arrays(arrays, metadata)
@@ -236,12 +237,12 @@ def restore_encoder(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, A
 
 
 def as_sentences(sentences: Any) -> Any:
-    """Return a list of what can only be gone through, such as a generator; anything else as it is."""
+    """Return a list if the input can be read only once, like a generator; else return it unchanged."""
     return sentences if _is_listed(sentences) else list(sentences)
 
 
 def as_training_sentences(sentences: Any, templates: Any) -> Any:
-    """Return sentences as `as_sentences` does, but leave a generator of attributes to be read in pieces."""
+    """Return sentences like `as_sentences`, but keep a generator of attributes, which is read in pieces."""
     if _is_listed(sentences) or templates is not None:
         return as_sentences(sentences)
     remaining = iter(sentences)
@@ -251,12 +252,12 @@ def as_training_sentences(sentences: Any, templates: Any) -> Any:
 
 
 def split_empty(sentences: Any) -> tuple[Any, NDArray[np.int64] | None]:
-    """Return the sentences that have tokens, and if there are others, the number of tokens of each."""
+    """Return the sentences that have tokens and, if some have none, the number of tokens of each sentence."""
     if not isinstance(sentences, list | tuple):
         return sentences, None
     sentences = [list(sentence) if isinstance(sentence, Iterator) else sentence for sentence in sentences]
     if not all(hasattr(sentence, "__len__") or hasattr(sentence, "shape") for sentence in sentences):
-        return sentences, None  # which the encoder refuses, with the reason
+        return sentences, None  # the encoder raises an error that gives the reason
     sizes = np.array([_size(sentence) for sentence in sentences], dtype=np.int64)
     if sizes.all():
         return sentences, None
@@ -280,7 +281,7 @@ def _is_matrix(sentence: Any) -> bool:
 
 
 def _columns(sentences: Any) -> tuple[list[list[str]], Ints]:
-    """Return the columns of all tokens, and where the sentences begin."""
+    """Return the columns of all tokens, and the start of each sentence."""
     if isinstance(sentences, str | bytes) or not isinstance(sentences, Sequence | np.ndarray):
         raise InvalidArgumentError(
             f"X is a {type(sentences).__name__}, not a list of sentences, each a list of words or tuples."
@@ -314,7 +315,7 @@ def _columns(sentences: Any) -> tuple[list[list[str]], Ints]:
 
 
 def _strings(token: Any, number: int, start: NDArray[np.int64]) -> tuple[str, ...]:
-    """Return the columns of a token after checking that they are strings."""
+    """Return the columns of a token; raise an error if they are not strings."""
     listed = isinstance(token, Sequence | np.ndarray) and not isinstance(token, bytes)
     if not listed or not len(token) or not all(isinstance(column, str) for column in token):
         raise InvalidArgumentError(

@@ -1,6 +1,6 @@
-"""Attributes of tokens as users hand them over: dictionaries or lists of strings.
+"""Attributes of tokens in the user's form: dictionaries or lists of strings.
 
-A token may be a dictionary, read as python-crfsuite reads it:
+A token may be a dictionary, with the same meaning as in python-crfsuite:
 
 =========================  ===================================
 ``{"name": 2.5}``          ``name`` with value 2.5
@@ -11,8 +11,8 @@ A token may be a dictionary, read as python-crfsuite reads it:
 ``{"name": array}``        ``name:0``, ``name:1`` ... with the array's numbers
 =========================  ===================================
 
-or a list, tuple or set of strings: each is an attribute with value 1. What is named twice counts twice.
-Bytes are read as UTF-8.
+or a list, tuple or set of strings, each of which is an attribute with value 1. The values of an attribute
+that is named twice are added. Bytes are decoded as UTF-8.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ from factorwise.validation import check_count
 
 Values = NDArray[np.float32]
 
-_AT_ONCE = 4_096  # tokens whose strings are joined at a time: in the cache, and calls do not count
-_SENTENCES_AT_ONCE = 1_000  # of a generator
+_AT_ONCE = 4_096  # tokens whose strings are joined at a time: they fit in the cache, and calls are few
+_SENTENCES_AT_ONCE = 1_000  # sentences that are read from a generator at a time
 _LISTS = {list, tuple}
 
 
 class AttributeEncoder:
-    """Turn sentences of dictionaries or of lists of strings into sparse rows.
+    """Encoder that converts sentences of dictionaries or of lists of strings into sparse rows.
 
     min_frequency
-        Attributes met less often in the training data are left out.
+        Attributes that occur less often in the training data are left out.
 
     >>> encoder = AttributeEncoder()
     >>> rows, start = encoder.fit_encode([[["the", "first"], {"word": "cat", "length": 3}]])
@@ -78,10 +78,10 @@ class AttributeEncoder:
     def fit_encode(self, sentences: Iterable[Sequence[Any]], *, further: bool = False) -> Encoded:
         """Learn the attributes of all tokens and return them.
 
-        A generator is read in pieces: only some of its sentences are in memory at a time.
+        A generator is read in pieces, so that only part of its sentences are in memory at a time.
 
         further
-            Keep the attributes that were learned before, and all new ones.
+            Keep the attributes learned before, and add all new ones.
         """
         slots: list[Codes] = [self._slots] if further else []
         if not further:
@@ -94,17 +94,17 @@ class AttributeEncoder:
         return Encoded(without_unknown(codes, values, indptr, self.width), start)
 
     def encode(self, sentences: Iterable[Sequence[Any]]) -> Encoded:
-        """Return the attributes of all tokens, leaving out those that were not learned."""
+        """Return the attributes of all tokens; attributes that were not learned are left out."""
         codes, values, indptr, start = self._numbered(sentences, None)
         return Encoded(without_unknown(codes, values, indptr, self.width), start)
 
     def _numbered(
         self, sentences: Iterable[Sequence[Any]], slots: list[Codes] | None
     ) -> tuple[Codes, Values | None, Longs, Longs]:
-        """Return code and value of each entry, and where tokens and sentences begin.
+        """Return the code and the value of each entry, and the start of each token and each sentence.
 
         slots
-            A list to add the slots of new attributes to; None to learn no attributes.
+            A list to which the slots of new attributes are appended; None to learn no attributes.
         """
         start, indptr = np.zeros(1, np.int64), [np.zeros(1, np.int64)]
         pieces, valued = [np.zeros(0, np.int32)], {}
@@ -133,7 +133,7 @@ class AttributeEncoder:
         return entries, np.concatenate(list(ones)), bounds, start
 
     def reads_like(self, other: Any) -> bool:
-        """Tell whether another encoder reads lists of attributes, too."""
+        """Return whether another encoder also reads dictionaries or lists of strings."""
         return isinstance(other, AttributeEncoder)
 
     def names(self) -> list[str]:
@@ -141,26 +141,26 @@ class AttributeEncoder:
         return self._vocabulary.strings()
 
     def slots(self) -> NDArray[np.int32]:
-        """Return the place that each attribute had in the token where it was first met.
+        """Return the position of each attribute in the token where it first occurred.
 
-        Where the attributes of all tokens are listed in one order, those of one place come from one template.
+        If all tokens list their attributes in the same order, those of one position come from one template.
         """
         return self._slots.copy()
 
     def select(self, kept: Bools) -> tuple[AttributeEncoder, Bools]:
-        """Return an encoder of the attributes that are kept (bool[attributes])."""
+        """Return an encoder of the attributes in ``kept`` (bool[attributes]), and this mask."""
         selected = AttributeEncoder(min_frequency=self.min_frequency)
         selected._vocabulary, selected._slots = self._vocabulary.selected(kept), self._slots[kept]
         return selected, kept
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return arrays and JSON values from which `from_arrays` makes the encoder again."""
+        """Return arrays and JSON values from which `from_arrays` restores the encoder."""
         arrays = self._vocabulary.to_arrays() | {"slots": self.slots()}
         return arrays, {"encoder": "attributes", "min_frequency": self.min_frequency}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> AttributeEncoder:
-        """Restore what `to_arrays` gave."""
+        """Restore an encoder from the output of `to_arrays`."""
         made = cls(min_frequency=metadata["min_frequency"])
         made._vocabulary = Vocabulary.from_arrays(arrays)
         made._slots = stored(arrays, "slots", "i4").copy()
@@ -170,17 +170,17 @@ class AttributeEncoder:
 
 
 def _first_places(codes: Codes, known: int, ends: Longs) -> Codes:
-    """Return, for each code from ``known`` on, its place in the row where it comes first."""
+    """Return, for each code from ``known`` on, its position in the row of its first occurrence."""
     new = np.flatnonzero(codes >= known)
     row = np.searchsorted(ends, new, side="right")
     places = np.zeros(int(codes.max(initial=known - 1)) + 1 - known, dtype=np.int32)
     begin = np.concatenate([[0], ends])[row]
-    places[codes[new[::-1]] - known] = (new - begin)[::-1]  # of equal codes the first is written last
+    places[codes[new[::-1]] - known] = (new - begin)[::-1]  # the first of equal codes is written last
     return places
 
 
 def _pieces(sentences: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-    """Yield sentences in lists: all at once, or some at a time of what can only be gone through."""
+    """Yield lists of sentences: all at once, or some at a time if the input can be read only once."""
     listed = isinstance(sentences, Iterable) and getattr(sentences, "ndim", 1) > 0
     if isinstance(sentences, str | bytes | Mapping) or not listed:
         raise InvalidArgumentError(
@@ -195,7 +195,7 @@ def _pieces(sentences: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
 
 
 def _flattened(sentences: Sequence[Any], before: int) -> tuple[list[Any], Longs]:
-    """Return all tokens, and the number of those of each sentence; ``before`` sentences came earlier."""
+    """Return all tokens, and the number of tokens of each sentence; ``before`` sentences came earlier."""
     listed = [
         sentence if type(sentence) in _LISTS else _as_list(sentence, before + number)
         for number, sentence in enumerate(sentences)
@@ -207,7 +207,7 @@ def _flattened(sentences: Sequence[Any], before: int) -> tuple[list[Any], Longs]
 
 
 def _as_list(sentence: Any, number: int) -> Sequence[Any]:
-    """Return the tokens of a sentence that is neither a list nor a tuple; refuse what is no sentence."""
+    """Return the tokens of a sentence that is no list or tuple; raise an error if it is not a sentence."""
     if isinstance(sentence, str | bytes | Mapping):
         kind = "dictionary" if isinstance(sentence, Mapping) else "string"
         raise InvalidArgumentError(
@@ -225,7 +225,7 @@ def _as_list(sentence: Any, number: int) -> Sequence[Any]:
 
 
 def _laid_out(tokens: list[Any], first: int, start: Longs) -> tuple[Segments, Values | None, Longs]:
-    """Return the attributes of some tokens as strings, their values if not all 1, and how many each has."""
+    """Return attributes as strings, their values (None if all are 1), and their number per token."""
     if set(map(type, tokens)) <= _LISTS:
         sizes = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         try:
@@ -250,7 +250,7 @@ def _laid_out(tokens: list[Any], first: int, start: Longs) -> tuple[Segments, Va
 
 
 class _UnreadableError(Exception):
-    """What is wrong with a token, before it is known where the token stands."""
+    """Describes what is wrong with a token, before its position is known."""
 
 
 def _add_items(token: Mapping[Any, Any], names: list[str], values: list[Any], prefix: str = "") -> None:
@@ -282,7 +282,7 @@ def _add_items(token: Mapping[Any, Any], names: list[str], values: list[Any], pr
 
 
 def _strings_of(token: Any) -> list[str]:
-    """Return the strings of a list; those of a set in alphabetical order, so that runs can be repeated."""
+    """Return the strings of a list or a set; those of a set are sorted, so that runs are reproducible."""
     if isinstance(token, str | bytes):
         raise _UnreadableError(
             f"is the string {short(token)}: a token is a dictionary or a list of strings. For a single"
@@ -328,10 +328,10 @@ def _number(value: Any, name: str) -> float:
 
 
 def _checked(values: list[Any], names: list[str], sizes: Longs, first: int, start: Longs) -> Values | None:
-    """Return the values as floats, None if all are 1, after checking that they are finite."""
+    """Return the values as floats, or None if all are 1; raise an error if one is not finite."""
     try:
         exact = np.array(values, dtype=np.float64)
-    except OverflowError:  # a whole number of hundreds of digits
+    except OverflowError:  # an integer with hundreds of digits
         exact = np.array([_number(value, "") for value in values])
     with np.errstate(over="ignore"):
         short = exact.astype(np.float32)

@@ -1,8 +1,8 @@
-"""Attributes of tokens from the columns of a file, by feature templates.
+"""Extract attributes of tokens from columns of strings with feature templates.
 
-Nothing is done in Python per token: each function of a column is computed once per distinct string, and a
-kernel combines codes into the keys of attributes, which a `Vocabulary` numbers. The key of an attribute is
-its template and the codes of its parts, from which its name is made when somebody asks.
+No Python code runs per token: each function of a column is computed once per distinct string, and a kernel
+combines the codes into attribute keys, which a `Vocabulary` numbers. The key of an attribute consists of its
+template and the codes of its parts. The attribute's name is made from the key on request.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from factorwise.types import Bools
 from factorwise.validation import check_count
 from factorwise.variables.sparse_rows import SparseRows
 
-_AT_ONCE = 2_048  # tokens whose keys are made before they are numbered: they stay in the cache
+_AT_ONCE = 2_048  # tokens whose keys are made before they are numbered, so that they stay in the cache
 
 Column = Sequence[str] | NDArray[np.str_]
 
 
 class _Source:
-    """One column: its strings, and for each function of it the codes of its values."""
+    """One column: its strings, and the codes of the values of each of its functions."""
 
     def __init__(self, column: int, functions: Sequence[str]) -> None:
         self.column = column
@@ -58,13 +58,13 @@ class _Source:
         self.table = np.zeros((0, len(functions)), dtype=np.int32)
 
     def fit(self, strings: Sequence[str]) -> Codes:
-        """Learn the strings and the values of their functions; return the row of `table` of each."""
+        """Learn the strings and the values of their functions; return the row of each string in `table`."""
         codes = self.strings.intern(_laid_out(strings, self.column))
         self.table = self._values_of(self.strings.strings(), grow=True)
         return codes
 
     def rows(self, strings: Sequence[str]) -> tuple[Codes, Codes]:
-        """Return the row of each string in a table of values, and this table: of known values only."""
+        """Return the row of each string in a table of known values, and this table."""
         codes = self.strings.find(_laid_out(strings, self.column))
         unknown = np.flatnonzero(codes == UNKNOWN)
         if not len(unknown):
@@ -74,7 +74,7 @@ class _Source:
         return codes, np.concatenate([self.table, self._values_of(others.strings(), grow=False)])
 
     def select(self, kept: Mapping[str, Bools]) -> _Source:
-        """Return a source that knows only some values of each function (bool[values])."""
+        """Return a source that knows only the values in ``kept``, a bool[values] for each function."""
         selected = _Source(self.column, self.functions)
         selected.values = {name: values.selected(kept[name]) for name, values in self.values.items()}
         selected.strings = selected.values.get("", selected.strings)
@@ -82,7 +82,7 @@ class _Source:
         return selected
 
     def to_arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
-        """Return the strings, and the values of the functions that are not flags."""
+        """Return arrays of the strings, and of the values of all functions that are not flags."""
         saved = {f"{name}." if name else "": values for name, values in self.values.items()}
         saved |= {"": self.strings}
         return {
@@ -92,7 +92,7 @@ class _Source:
         }
 
     def restore(self, arrays: Mapping[str, NDArray[Any]], prefix: str) -> None:
-        """Take over what `to_arrays` gave."""
+        """Restore the strings and values from the output of `to_arrays`."""
         self.strings = Vocabulary.from_arrays(arrays, prefix)
         for name in self.values:
             self.values[name] = Vocabulary.from_arrays(arrays, f"{prefix}{name}.") if name else self.strings
@@ -114,7 +114,7 @@ class _Source:
 def _laid_out(strings: Sequence[str], column: int) -> Segments:
     try:
         return segments_of(strings)
-    except TypeError:  # looking for it in advance would cost as much as laying the strings out
+    except TypeError:  # checking in advance would cost as much as the layout itself
         token, given = next((i, value) for i, value in enumerate(strings) if not isinstance(value, str))
         raise InvalidArgumentError(
             f"column {column} of token {token} is {given!r}, not a string: make it one with str(...)."
@@ -122,7 +122,7 @@ def _laid_out(strings: Sequence[str], column: int) -> Segments:
 
 
 def _as_numbers(strings: Sequence[str], column: int) -> NDArray[np.float32]:
-    """Read the numbers that a column holds."""
+    """Return the numbers in a column; raise an error if a value is not a finite number."""
     try:
         numbers = np.array(strings, dtype=np.float64).astype(np.float32)
     except ValueError:
@@ -148,12 +148,12 @@ def _is_flag(function: str) -> bool:
 
 
 class TemplateExtractor:
-    r"""Turn columns of strings into sparse rows of attributes, by templates.
+    r"""Convert columns of strings into sparse rows of attributes with feature templates.
 
     templates
-        What to look at.
+        The feature templates.
     min_frequency
-        Attributes met less often in the training data are left out.
+        Attributes that occur less often in the training data are left out.
 
     >>> extractor = TemplateExtractor(TemplateSet.parse("w[0]\nw[-1]|w[0]"))
     >>> rows, start = extractor.fit_encode([["the", "cat"]], [0, 2])
@@ -171,7 +171,7 @@ class TemplateExtractor:
         self._lay_out()
 
     def _lay_out(self) -> None:
-        """Give every function of every column, and every flag of the sentence, a place among the values."""
+        """Assign an index to every function of every column, and to every sentence flag."""
         parts = [part for template in self._symbolic for part in template.parts]
         used = dict.fromkeys((part.column, part.function) for part in parts)
         self._sources = {
@@ -201,7 +201,7 @@ class TemplateExtractor:
         start
             Sentence ``s`` has the tokens ``start[s]:start[s + 1]``.
         further
-            Keep the attributes that were learned before, and all new ones.
+                Keep the attributes learned before, and add all new ones.
         """
         listed, bounds = self._checked(columns, start)
         if len(bounds) < 2:
@@ -217,7 +217,7 @@ class TemplateExtractor:
         return Encoded(self._with_numbers(symbols, listed, bounds), bounds)
 
     def encode(self, columns: Sequence[Column], start: Any) -> Encoded:
-        """Return the attributes of all tokens, leaving out those that were not learned."""
+        """Return the attributes of all tokens; attributes that were not learned are left out."""
         listed, bounds = self._checked(columns, start)
         found = {column: source.rows(listed[column]) for column, source in self._sources.items()}
         rows = {column: codes for column, (codes, _) in found.items()}
@@ -246,7 +246,7 @@ class TemplateExtractor:
     def _numbered(
         self, rows: Mapping[int, Codes], tables: Mapping[int, Codes], start: Longs, *, grow: bool
     ) -> tuple[Codes, Longs]:
-        """Return the number of each attribute of each token, and where the tokens begin."""
+        """Return the code of each attribute of each token, and the start of each token's codes."""
         pieces = [np.zeros(0, dtype=np.int32)]
         indptr = np.zeros(int(start[-1]) + 1, dtype=np.int64)
         for first, last in _spans(start):
@@ -285,7 +285,7 @@ class TemplateExtractor:
         return Segments(read_only(keys.view(np.uint8)), ends[:count], 0), entries
 
     def _with_numbers(self, rows: SparseRows, columns: Sequence[Sequence[str]], start: Longs) -> SparseRows:
-        """Add the attributes whose values are numbers; their codes come after all others."""
+        """Add the numeric attributes; their codes follow all others."""
         if not self._numbers or not len(rows):
             return rows
         table = np.zeros((len(rows), len(self._numbers)), dtype=np.float32)
@@ -305,7 +305,7 @@ class TemplateExtractor:
         return SparseRows(indptr, codes, values, self.width)
 
     def names(self) -> StringTable:
-        """Return the names of the attributes, each made when it is asked for."""
+        """Return the names of the attributes, which are made on access."""
         return StringTable(self.width, self._name)
 
     def _name(self, code: int) -> str:
@@ -326,16 +326,16 @@ class TemplateExtractor:
         return f"<{'after' if code % 2 else 'before'} {-code // 2}>"
 
     def slots(self) -> NDArray[np.int32]:
-        """Return the number of the template of each attribute."""
+        """Return the template number of each attribute."""
         arrays = self._keys.to_arrays()
         symbols: NDArray[np.int32] = arrays["text"].view(np.int32)[arrays["offsets"][:-1] // 4]
         numbers = np.arange(len(self._symbolic), len(self.templates), dtype=np.int32)
         return np.concatenate([symbols, numbers])
 
     def select(self, kept: Bools) -> tuple[TemplateExtractor, Bools]:
-        """Return an extractor of the attributes that are kept (bool[attributes]) and of all numbers.
+        """Return an extractor of the attributes in ``kept`` (bool[attributes]) and of all numeric ones.
 
-        Returns it with the attributes that it has. Strings that no attribute needs are left out, too.
+        Also returns the mask of attributes that it has. Strings that no attribute needs are dropped.
         """
         kept = kept.copy()
         kept[len(self._keys) :] = True
@@ -363,7 +363,7 @@ class TemplateExtractor:
         return selected, kept
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return arrays and JSON values from which `from_arrays` makes the extractor again."""
+        """Return arrays and JSON values from which `from_arrays` restores the extractor."""
         arrays = {f"keys.{name}": array for name, array in self._keys.to_arrays().items()}
         for column, source in self._sources.items():
             arrays |= source.to_arrays(f"column{column}.")
@@ -379,7 +379,7 @@ class TemplateExtractor:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]
     ) -> TemplateExtractor:
-        """Restore what `to_arrays` gave."""
+        """Restore an extractor from the output of `to_arrays`."""
         templates = TemplateSet.parse(metadata["templates"], metadata["columns"])
         made = cls(templates, min_frequency=metadata["min_frequency"])
         for column, source in made._sources.items():
@@ -389,7 +389,7 @@ class TemplateExtractor:
         return made
 
     def _check_keys(self, text: NDArray[np.uint8], offsets: Longs) -> None:
-        """Refuse keys that this extractor would not have made: their codes are used without further ado."""
+        """Raise an error for keys that this extractor cannot have made; kernels use their codes unchecked."""
         sizes = np.diff(offsets)
         if len(text) % 4 or (offsets % 4).any() or (sizes < 4).any() or offsets[-1:] != [len(text)]:
             raise damaged("keys.offsets", "does not divide the keys of attributes")
@@ -409,7 +409,7 @@ class TemplateExtractor:
 
 
 def _spans(start: Longs) -> Iterator[tuple[int, int]]:
-    """Cut the sentences into runs of about `_AT_ONCE` tokens."""
+    """Split the sentences into ranges of about `_AT_ONCE` tokens."""
     first, sentences = 0, len(start) - 1
     while first < sentences:
         last = int(np.searchsorted(start, start[first] + _AT_ONCE))

@@ -1,4 +1,4 @@
-"""Attributes of tokens as matrices: one row per token, one column per attribute, dense or sparse."""
+"""Attributes of tokens as dense or sparse matrices, with one row per token and one column per attribute."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from factorwise.variables.sparse_rows import SparseRows
 
 
 class _Block(NamedTuple):
-    """Compressed rows of one matrix."""
+    """The compressed rows of one matrix."""
 
     counts: Longs
     indices: Codes
@@ -36,10 +36,10 @@ class _Block(NamedTuple):
 
 
 class MatrixEncoder:
-    """Turn matrices of numbers into sparse rows.
+    """Encoder that converts matrices of numbers into sparse rows.
 
     names
-        What the columns are called; ``feature 0``, ``feature 1``... by default.
+        The column names; ``feature 0``, ``feature 1``... by default.
 
     >>> encoder = MatrixEncoder(["length", "capital"])
     >>> rows, start = encoder.fit_encode([[[3, 1], [5, 0]], [[2, 0]]])
@@ -61,11 +61,11 @@ class MatrixEncoder:
         """Learn the number of columns and return the rows.
 
         matrices
-            One matrix per sentence, or one for all tokens. Matrices of SciPy, arrays, or lists of rows.
-        lengths
-            With one matrix for all tokens: the number of tokens of each sentence.
-        further
-            Ask for as many columns as were learned before.
+                One matrix per sentence, or one for all tokens: SciPy matrices, arrays, or lists of rows.
+            lengths
+                The number of tokens of each sentence, if there is one matrix for all tokens.
+            further
+                Require the same number of columns as before.
         """
         blocks = _blocks(matrices, lengths)
         if not blocks:
@@ -75,7 +75,7 @@ class MatrixEncoder:
         return self._encoded(blocks, lengths)
 
     def encode(self, matrices: Any, lengths: Any = None) -> Encoded:
-        """Return the rows of matrices with as many columns as were learned."""
+        """Return the rows of matrices, which must have the number of columns that was learned."""
         return self._encoded(_blocks(matrices, lengths), lengths)
 
     def _encoded(self, blocks: list[_Block], lengths: Any) -> Encoded:
@@ -111,7 +111,7 @@ class MatrixEncoder:
         return Encoded(rows, start)
 
     def reads_like(self, other: Any) -> bool:
-        """Tell whether another encoder reads matrices, too."""
+        """Return whether another encoder also reads matrices."""
         return isinstance(other, MatrixEncoder)
 
     def names(self) -> Sequence[str]:
@@ -119,15 +119,15 @@ class MatrixEncoder:
         return self._names or StringTable(self.width, lambda column: f"feature {column}")
 
     def slots(self) -> NDArray[np.int32]:
-        """Return the number of each column: each is a template of its own."""
+        """Return the column numbers, because each column is its own slot."""
         return np.arange(self.width, dtype=np.int32)
 
     def select(self, kept: Bools) -> tuple[MatrixEncoder, Bools]:
-        """Return the encoder as it is: the columns of matrices stay."""
+        """Return this encoder unchanged, because columns of matrices cannot be dropped."""
         return self, np.ones_like(kept)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return arrays and JSON values from which `from_arrays` makes the encoder again."""
+        """Return arrays and JSON values from which `from_arrays` restores the encoder."""
         metadata = {"encoder": "matrices", "width": self.width, "named": self._names is not None}
         if self._names is None:
             return {}, metadata
@@ -137,7 +137,7 @@ class MatrixEncoder:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> MatrixEncoder:
-        """Restore what `to_arrays` gave."""
+        """Restore an encoder from the output of `to_arrays`."""
         if not metadata["named"]:
             made = cls()
             made.width = int(metadata["width"])
@@ -159,7 +159,7 @@ def _checked_lengths(lengths: Any, tokens: int) -> Longs:
 
 
 def _blocks(matrices: Any, lengths: Any) -> list[_Block]:
-    """Return the rows of each sentence; of all tokens when ``lengths`` are given."""
+    """Return the rows of each sentence, or of all tokens at once if ``lengths`` is given."""
     if lengths is not None:
         return [_block(matrices, "X")]
     if hasattr(matrices, "tocsr") or getattr(matrices, "ndim", 3) < 3:

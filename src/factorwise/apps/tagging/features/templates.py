@@ -1,17 +1,17 @@
-"""Feature templates as data: one template a line, such as ``suffix3(w[0])`` or ``w[-1]|w[0]``.
+"""Feature templates as data, one per line, such as ``suffix3(w[0])`` or ``w[-1]|w[0]``.
 
-A template is a conjunction of parts joined by ``|``. A part is
+A template is a conjunction of parts joined by ``|``. A part is one of these:
 
-- a column of the token at a distance: ``w[0]`` is the word itself, ``p[-1]`` the tag of the token before;
-- a function of it: ``lower(w[0])``, ``shape(w[1])``, ``suffix3(w[0])``;
+- a column of the token at an offset: ``w[0]`` is the word itself, ``p[-1]`` the tag of the previous token;
+- a function of a column: ``lower(w[0])``, ``shape(w[1])``, ``suffix3(w[0])``;
 - a flag: ``is_title(w[0])``, or ``first`` and ``last`` token of the sentence. A flag has no value: the
-  attribute is there when the flag is true;
-- ``value(c2[0])``, the number that a column holds: an attribute with that value instead of 1. It stands
-  alone on its line, and is 0 beyond the ends of a sentence;
-- ``bias``, which is always there.
+  attribute is present if the flag is true;
+- ``value(c2[0])``, the number in a column: an attribute that has this number as its value instead of 1. It
+  must be alone on its line, and is 0 beyond the ends of a sentence;
+- ``bias``, which is always present.
 
-Beyond the ends of a sentence a column has a value of its own for each distance, and flags are false. The
-columns are named ``w`` and ``p`` (the first two), ``c0``, ``c1``, ``c2``... or as the user says.
+Beyond the ends of a sentence, a column has a special value for each distance, and flags are false. The
+columns are named ``w`` and ``p`` (the first two), ``c0``, ``c1``, ``c2``..., or as the user chooses.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from functools import lru_cache
 
 from factorwise.errors import InvalidArgumentError
 
-REACH = 1_000  # largest distance from the token
+REACH = 1_000  # maximum offset, in tokens
 
-#: For a word and its part of speech: the usual set for chunking, 26 templates and five flags.
+#: The usual templates for chunking, from a word and its part of speech: 26 templates and five flags.
 WORD_AND_TAG = """\
 bias
 w[0]
@@ -62,7 +62,7 @@ first
 last
 """
 
-#: For words alone, as in named entities and parts of speech.
+#: Templates for words alone, as in named entity recognition and part-of-speech tagging.
 WORD_ONLY = """\
 bias
 w[0]
@@ -101,16 +101,16 @@ first
 last
 """
 
-#: The set for two columns, the commonest case.
+#: The set for two columns, which is the most common case.
 DEFAULT = WORD_AND_TAG
 
 
 class FeatureTemplateError(InvalidArgumentError):
-    """A feature template that cannot be read, or asks for a column that is not there."""
+    """Raised if a feature template cannot be parsed, or uses a column that does not exist."""
 
 
 class _Shapes(dict[int, str]):
-    """For `str.translate`: capitals to X, small letters to x, digits to d, all else as it is."""
+    """Table for `str.translate`: upper case to X, lower case to x, digits to d, the rest unchanged."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -120,7 +120,7 @@ class _Shapes(dict[int, str]):
 
 
 class _Zeros(dict[int, str]):
-    """For `str.translate`: digits to 0, all else as it is."""
+    """Table for `str.translate`: digits to 0, other characters unchanged."""
 
     def __missing__(self, code: int) -> str:
         self[code] = "0" if chr(code).isdigit() else chr(code)
@@ -132,7 +132,7 @@ _RUN = re.compile(r"(.)\1+", re.DOTALL)
 
 
 def shape(word: str) -> str:
-    """Capitals to X, small letters to x, digits to d: ``Xxxx-dd``."""
+    """Return the shape of a word, with X for upper case, x for lower case, d for digits: ``Xxxx-dd``."""
     return word.translate(_SHAPES)
 
 
@@ -142,7 +142,7 @@ def _without_runs(text: str) -> str:
 
 
 def short_shape(word: str) -> str:
-    """The shape with repetitions taken together: ``Xx-d``."""
+    """Return the shape of a word with repeated characters merged: ``Xx-d``."""
     return _without_runs(shape(word))
 
 
@@ -192,12 +192,12 @@ _NUMBERED = re.compile(r"c(\d{1,6})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class TemplatePart:
-    """A function of a column of the token ``offset`` places away.
+    """A function of a column of the token at ``offset``.
 
     function
-        Its name; empty for the column as it is, and ``first`` or ``last`` for the flags of the sentence.
+        Name of the function; empty for the column itself, ``first`` or ``last`` for the sentence flags.
     column
-        Number of the column; -1 for the flags of the sentence.
+        Number of the column; -1 for the sentence flags.
     """
 
     function: str
@@ -206,13 +206,13 @@ class TemplatePart:
 
     @property
     def is_flag(self) -> bool:
-        """Whether there is no value: the part is there or not."""
+        """Whether the part is a flag, which has no value."""
         return self.function in FLAGS or self.function in SENTENCE_FLAGS
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A conjunction of parts; none for ``bias``."""
+    """A conjunction of parts; ``bias`` has none."""
 
     text: str
     parts: tuple[TemplatePart, ...]
@@ -225,7 +225,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class TemplateSet:
-    r"""Templates in order, and the names of their columns as far as they have names.
+    r"""Feature templates in order, and the names of the first columns.
 
     >>> TemplateSet.parse("w[0]\nw[-1]|suffix2(w[0])").lines()
     ('w[0]', 'w[-1]|suffix2(w[0])')
@@ -238,11 +238,11 @@ class TemplateSet:
     def parse(
         cls, text: str | Iterable[str], columns: Sequence[str] | Mapping[str, int] = ("w", "p")
     ) -> TemplateSet:
-        """Read templates, one a line; blank lines and what follows ``#`` are left out.
+        """Parse templates, one per line; blank lines and comments after ``#`` are ignored.
 
         columns
-            Names of the first columns, or the number of the column for each name; all others are called
-            by their number, ``c2``.
+            Names of the first columns, or a mapping from names to column numbers; other columns are called by
+            their number, such as ``c2``.
         """
         names = _column_names(columns)
         lines = text.splitlines() if isinstance(text, str) else list(text)
@@ -265,21 +265,21 @@ class TemplateSet:
         return len(self.templates)
 
     def lines(self) -> tuple[str, ...]:
-        """Return the templates as text that `parse` reads."""
+        """Return the templates as lines that `parse` reads."""
         return tuple(template.text for template in self.templates)
 
     @property
     def n_columns(self) -> int:
-        """How many columns the input must have."""
+        """The number of columns that the input must have."""
         return 1 + max((part.column for template in self.templates for part in template.parts), default=-1)
 
     def within(self, n_columns: int) -> TemplateSet:
-        """Return the templates that ask for the first ``n_columns`` columns only."""
+        """Return only the templates that use no more than the first ``n_columns`` columns."""
         kept = (t for t in self.templates if all(part.column < n_columns for part in t.parts))
         return TemplateSet(tuple(kept), self.columns[:n_columns])
 
     def check(self, n_columns: int) -> None:
-        """Refuse input with too few columns, naming the template that asks for more."""
+        """Raise an error that names the template if the input has fewer columns than it uses."""
         for template in self.templates:
             for part in template.parts:
                 if part.column >= n_columns:
@@ -291,7 +291,7 @@ class TemplateSet:
                     )
 
     def describe(self) -> str:
-        """Say in words what each template stands for, one a line."""
+        """Return a description of each template in words, one per line."""
         width = max(len(template.text) for template in self.templates)
         return "\n".join(
             f"{template.text:<{width}}  {_in_words(template, self.columns)}" for template in self.templates
@@ -299,7 +299,7 @@ class TemplateSet:
 
 
 def default_templates(n_columns: int, numbers: Sequence[int] = ()) -> TemplateSet:
-    """Return the bundled set for input of so many columns: words, then tags, then anything else.
+    """Return the default templates for ``n_columns`` columns: words, then tags, then any others.
 
     numbers
         Columns that hold numbers.
@@ -319,7 +319,7 @@ def default_templates(n_columns: int, numbers: Sequence[int] = ()) -> TemplateSe
 
 
 def function_named(name: str) -> Callable[[str], str | bool]:
-    """Return the function of a word that a part names."""
+    """Return the function with the name that a template part uses."""
     if not name:
         return str
     affix = _AFFIX.fullmatch(name)
@@ -392,7 +392,7 @@ def _guess(given: str, known: Iterable[str]) -> str:
 
 
 def _column_names(columns: Sequence[str] | Mapping[str, int]) -> tuple[str, ...]:
-    """Return the names in order, each checked."""
+    """Return the column names in order; raise an error if they are invalid."""
     if isinstance(columns, Mapping):
         named = {number: name for name, number in columns.items()}
         if len(named) < len(columns) or min(named, default=0) < 0:

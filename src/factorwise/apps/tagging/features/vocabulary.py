@@ -1,7 +1,7 @@
-"""What the encoders share: a table of strings that numbers them, and the rows they make.
+"""Shared parts of the encoders: a string table that assigns codes, and the construction of sparse rows.
 
-Millions of attribute strings are looked up faster in arrays than in a dictionary: the strings of thousands of
-tokens are joined into one, and a kernel works through it (`factorwise.kernels.text.interning`).
+Looking up millions of attribute strings is faster in arrays than in a dictionary: the strings of thousands
+of tokens are joined into one, and a kernel processes it (`factorwise.kernels.text.interning`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Codes = NDArray[np.int32]
 Longs = NDArray[np.int64]
 
 _SEPARATOR = "\0"
-_AT_ONCE = 1 << 15  # strings for which room is made before they are interned
+_AT_ONCE = 1 << 15  # number of strings for which memory is reserved before they are interned
 
 
 class Encoded(NamedTuple):
@@ -41,7 +41,7 @@ class Encoded(NamedTuple):
 
 
 class Segments(NamedTuple):
-    """Strings as pieces of one array of bytes: each ends as told, the next begins ``gap`` bytes later."""
+    """Strings in one byte array: ``ends`` has the end of each, and the next begins ``gap`` bytes later."""
 
     data: NDArray[np.uint8]
     ends: Longs
@@ -49,7 +49,7 @@ class Segments(NamedTuple):
 
 
 class StringTable(Sequence[str]):
-    """A sequence of strings that are made when asked for."""
+    """A sequence of strings that are made on access."""
 
     def __init__(self, size: int, name: Callable[[int], str]) -> None:
         self._size = size
@@ -72,7 +72,7 @@ class StringTable(Sequence[str]):
 
 
 class Vocabulary:
-    """Strings with codes in order of first appearance; grows by `intern`, stays as it is in `find`.
+    """Strings with codes in order of first appearance; `intern` adds new strings, `find` does not.
 
     >>> words = Vocabulary()
     >>> words.intern(segments_of(["the", "cat", "the"])).tolist()
@@ -91,7 +91,7 @@ class Vocabulary:
         return self._known
 
     def intern(self, segments: Segments) -> Codes:
-        """Return the code of each string, admitting new ones."""
+        """Return the code of each string; new strings are added."""
         data, ends, gap = segments
         codes = np.empty(len(ends), dtype=np.int32)
         begin = 0
@@ -106,22 +106,22 @@ class Vocabulary:
         return codes
 
     def find(self, segments: Segments) -> Codes:
-        """Return the code of each string, -1 for those that are not here."""
+        """Return the code of each string, or -1 if it is not in the vocabulary."""
         data, ends, gap = segments
         codes = np.empty(len(ends), dtype=np.int32)
         find_segments(data, 0, ends, gap, self._slots, self._text, self._offsets, codes)
         return codes
 
     def key(self, code: int) -> bytes:
-        """Return one string as bytes."""
+        """Return the string of a code, as bytes."""
         return self._text[self._offsets[code] : self._offsets[code + 1]].tobytes()
 
     def string(self, code: int) -> str:
-        """Return one string."""
+        """Return the string of a code."""
         return self.key(code).decode("utf-8", "surrogatepass")
 
     def strings(self) -> list[str]:
-        """Return all strings, by code."""
+        """Return all strings in the order of their codes."""
         ends = self._offsets[: self._known + 1].tolist()
         text = self._text[: ends[-1]].tobytes()
         return [text[begin:end].decode("utf-8", "surrogatepass") for begin, end in pairwise(ends)]
@@ -141,10 +141,10 @@ class Vocabulary:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], prefix: str = "", *, readable: bool = True
     ) -> Vocabulary:
-        """Restore what `to_arrays` gave, its names preceded by ``prefix``.
+        """Restore a vocabulary from the output of `to_arrays`, whose names have the prefix ``prefix``.
 
         readable
-            Refuse strings that are not text.
+            Raise an error if the strings are not UTF-8.
         """
         text, offsets = stored(arrays, f"{prefix}text", "u1"), stored(arrays, f"{prefix}offsets", "i8")
         if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(text) or not is_rising(offsets):
@@ -164,7 +164,7 @@ class Vocabulary:
         return made
 
     def _make_room(self, strings: int, length: int) -> None:
-        """Provide for ``strings`` more strings of ``length`` bytes in all."""
+        """Reserve memory for ``strings`` more strings of ``length`` bytes in total."""
         used = int(self._offsets[self._known])
         self._text = _enlarged(self._text, used + length + PADDING)
         self._offsets = _enlarged(self._offsets, self._known + strings + 1)
@@ -179,14 +179,14 @@ class Vocabulary:
 
 
 def segments_of(strings: Sequence[str]) -> Segments:
-    """Lay strings out for a `Vocabulary`."""
+    """Return strings in the layout that a `Vocabulary` reads."""
     return _separated(_SEPARATOR.join(chain(strings, _TAIL)), len(strings)) or _measured(strings)
 
 
 def segments_of_lists(lists: Sequence[Sequence[str]], sizes: Longs) -> Segments:
-    """Lay out the strings of all ``lists``, which have ``sizes``; `TypeError` when one is not a string."""
+    """Return the strings of all ``lists``, of lengths ``sizes``; raise `TypeError` if one is no string."""
     joined = _SEPARATOR.join(chain(map(_SEPARATOR.join, lists), _TAIL))
-    segments = _separated(joined, int(sizes.sum()))  # None also if a list is empty: it looks like [""]
+    segments = _separated(joined, int(sizes.sum()))  # also None if a list is empty: it looks like [""]
     return segments or segments_of(list(chain.from_iterable(lists)))
 
 
@@ -194,7 +194,7 @@ _TAIL = (_SEPARATOR * PADDING,)
 
 
 def _separated(joined: str, count: int) -> Segments | None:
-    """Find the ``count`` strings in what was joined with the tail; None if one contains the separator."""
+    """Find the ``count`` strings in the joined text; return None if one of them contains the separator."""
     data = np.frombuffer(joined.encode("utf-8", "surrogatepass"), dtype=np.uint8)
     ends = np.empty(count, dtype=np.int64)
     return Segments(data, ends, 1) if segment_ends(data[:-PADDING], ends) == count else None
@@ -207,7 +207,7 @@ def _measured(strings: Iterable[str]) -> Segments:
 
 
 def _is_text(text: NDArray[np.uint8], offsets: Longs) -> bool:
-    """Say whether all strings are UTF-8: the whole is, and none begins within a character."""
+    """Return whether all strings are UTF-8: the whole text is, and no string begins within a character."""
     begin = text[offsets[:-1][np.diff(offsets) > 0]]
     try:
         text.tobytes().decode("utf-8", "surrogatepass")
@@ -221,7 +221,7 @@ def _padded(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def read_only(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return a view that cannot be written: kernels are compiled once more for arrays that can."""
+    """Return a read-only view: for writable arrays, the kernels would be compiled a second time."""
     view = array[:]
     view.flags.writeable = False
     return view
@@ -238,7 +238,7 @@ def _enlarged(array: NDArray[Any], size: int) -> NDArray[Any]:
 def without_unknown(
     codes: Codes, values: NDArray[np.float32] | None, indptr: Longs, width: int
 ) -> SparseRows:
-    """Make rows of the known codes; ``codes`` and ``indptr`` are changed."""
+    """Return rows of the known codes; ``codes`` and ``indptr`` are changed in place."""
     if values is not None:
         values = values[codes != UNKNOWN]
         values = None if (values == 1).all() else values
@@ -247,7 +247,7 @@ def without_unknown(
 
 
 def frequent(vocabulary: Vocabulary, codes: Codes, min_frequency: int) -> tuple[Vocabulary, Bools]:
-    """Drop strings met fewer than ``min_frequency`` times and renumber ``codes``; also return which stay."""
+    """Drop strings with fewer than ``min_frequency`` codes and renumber ``codes``; also return a mask."""
     if min_frequency == 1:
         return vocabulary, np.ones(len(vocabulary), dtype=np.bool_)
     kept = np.bincount(codes, minlength=len(vocabulary)) >= min_frequency
@@ -257,7 +257,7 @@ def frequent(vocabulary: Vocabulary, codes: Codes, min_frequency: int) -> tuple[
 
 
 def checked_start(start: Any, tokens: int) -> Longs:
-    """Return the beginnings of the sentences as int64 after checking that each has a token."""
+    """Return the sentence starts as int64; raise an error if they are invalid or a sentence is empty."""
     given = np.asarray(start)
     if given.ndim != 1 or not len(given) or given.dtype.kind not in "iu":
         raise ShapeError(
@@ -284,19 +284,19 @@ def no_tokens(sentence: int) -> ShapeError:
 
 
 def place_of(token: int, start: Longs) -> str:
-    """Say which token of which sentence a row is, both counted from 0."""
+    """Return text that names the token and the sentence of a row, both counted from 0."""
     sentence = int(np.searchsorted(start, token, side="right")) - 1
     return f"token {token - int(start[sentence])} of sentence {sentence}"
 
 
 def short(value: object) -> str:
-    """Write a value for a message, cut when it is long."""
+    """Return a value as text for a message, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def stored(arrays: Mapping[str, NDArray[Any]], name: str, kind: str) -> NDArray[Any]:
-    """Return one array of a model after checking its type."""
+    """Return one array of a model after checking its type and its dimension."""
     found = arrays.get(name)
     if found is None:
         raise damaged(name, "is missing")
@@ -306,5 +306,5 @@ def stored(arrays: Mapping[str, NDArray[Any]], name: str, kind: str) -> NDArray[
 
 
 def damaged(name: str, fault: str) -> ModelFileError:
-    """Return the error for an array of a model that is not as it was written."""
+    """Return the error for a damaged array of a model."""
     return ModelFileError(f"array {name!r} of the encoder {fault}: restore the model from a copy.")

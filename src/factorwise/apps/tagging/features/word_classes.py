@@ -1,8 +1,8 @@
-"""Word classes from unlabelled text: words that stand between the same neighbors are in one class.
+"""Word classes from unlabelled text: words with similar neighbors belong to one class.
 
-The counts of each word's left and right neighbors become positive pointwise mutual information, a truncated
-singular value decomposition makes vectors of them, and k-means makes classes of the vectors. Words are in
-small letters with every digit made 0. Vectors that somebody else has made serve as well.
+The counts of each word's left and right neighbors are converted to positive pointwise mutual information, a
+truncated singular value decomposition turns them into vectors, and k-means clusters the vectors. Words are
+in lower case, with every digit replaced by 0. Pretrained vectors can be used instead.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from factorwise.errors import DataFileError, InvalidArgumentError, require
 
 MOST_WORDS, MOST_NEIGHBORS = 50_000, 2_000
 DIMENSIONS = 64
-_NOISE = 1e-6  # singular values that are smaller than this share of the largest are rounding
-_DIGITS = 6  # of vectors, so that classes do not depend on the order in which sums were made
+_NOISE = 1e-6  # smaller singular values, relative to the largest, are rounding noise
+_DIGITS = 6  # decimals of vectors, so that classes do not depend on the order of summation
 _DIGITS_AS_ZERO = VALUES["number"][0]
 
 
@@ -30,12 +30,12 @@ def learn_word_classes(
     min_count: int = 3,
     seed: int = 0,
 ) -> dict[str, tuple[int, ...]]:
-    """Return the classes of all words seen at least ``min_count`` times, one class for each of ``sizes``.
+    """Return the classes of words that occur at least ``min_count`` times, one for each of ``sizes``.
 
     sentences
-        Their words.
+        The words of each sentence.
     sizes
-        Numbers of classes: few classes join more words, many tell more apart.
+        Numbers of classes: with few classes more words share one, with many classes they are more specific.
     """
     require(min_count >= 1, "min_count", min_count, "at least 1")
     plain = [[_DIGITS_AS_ZERO(word.lower()) for word in sentence] for sentence in sentences]
@@ -66,11 +66,11 @@ def classes_of_vectors(
 
 
 def read_vectors(lines: Iterable[str], name: str) -> tuple[list[str], NDArray[np.float64]]:
-    """Read word vectors as GloVe, word2vec and fastText write them as text: a word and its numbers a line."""
+    """Read word vectors in the text format of GloVe, word2vec and fastText: one word per line."""
     words, rows = [], []
     for number, line in enumerate(lines, 1):
         word, *cells = line.rstrip().split(" ")
-        if number == 1 and len(cells) == 1:  # word2vec begins with the size of the table
+        if number == 1 and len(cells) == 1:  # word2vec files begin with the size of the table
             continue
         try:
             rows.append(np.array(cells, dtype=np.float64))
@@ -94,7 +94,7 @@ def _neighbor_vectors(
     from scipy.sparse.linalg import svds
 
     number = {word: place for place, word in enumerate(words)}
-    most = min(len(words), MOST_NEIGHBORS)  # words after it are no neighbors; as a neighbor, it is a border
+    most = min(len(words), MOST_NEIGHBORS)  # later words are not counted as neighbors
     border = -2
     pairs: Counter[tuple[int, int]] = Counter()
     for sentence in sentences:

@@ -1,12 +1,12 @@
 """Columns that are looked up from the words: gazetteers (lists of phrases) and word classes.
 
-A gazetteer is a text with a phrase a line, its words separated by spaces as the tokens of the data are. A
-token's value is ``S`` if it is a phrase by itself, ``B``, ``I`` or ``E`` if it begins, continues or ends one,
-and ``-`` otherwise; letter case is ignored, and the longest phrase counts.
+A gazetteer is a text with one phrase per line, whose words are separated by spaces and tokenized like the
+data. A token's value is ``S`` if it is a phrase by itself, ``B``, ``I`` or ``E`` if it begins, continues or
+ends one, and ``-`` otherwise. Letter case is ignored, and the longest phrase wins.
 
-Word classes come as lines ``word<TAB>class``, with further classes in further columns, or as the ``paths``
-file of Brown clustering, ``bits<TAB>word<TAB>count``, whose prefixes of 4, 6, 10 and 20 bits are taken. A
-word that is not listed is looked for in small letters, then with every digit made 0.
+Word classes are read from lines ``word<TAB>class``, with more classes in further columns, or from the
+``paths`` file of Brown clustering, ``bits<TAB>word<TAB>count``, of which prefixes of 4, 6, 10 and 20 bits are
+used. A word that is not listed is looked up in lower case, then with every digit replaced by 0.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from factorwise.apps.tagging.features.templates import VALUES, TemplateSet
 from factorwise.errors import DataFileError, ModelFileError
 from factorwise.types import Ints
 
-OUTSIDE = "-"  # value of a token that no list has
+OUTSIDE = "-"  # value of a token that is in no list
 BROWN_PREFIXES = (4, 6, 10, 20)
-LONGEST_PHRASE = 50  # words; longer lines are hardly phrases
+LONGEST_PHRASE = 50  # words; longer lines are unlikely to be phrases
 _DIGITS_AS_ZERO = VALUES["number"][0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gazetteer:
-    """Phrases of one kind, such as names of cities; ``phrases`` holds their words in small letters."""
+    """Phrases of one kind, such as names of cities; ``phrases`` holds their words in lower case."""
 
     name: str
     phrases: frozenset[tuple[str, ...]]
@@ -40,7 +40,7 @@ class Gazetteer:
 
     @classmethod
     def of(cls, name: str, phrases: Iterable[str]) -> Gazetteer:
-        """Read the phrases; blank ones are left out."""
+        """Return a gazetteer of these phrases, without blank ones."""
         split = frozenset(tuple(phrase.lower().split()) for phrase in phrases) - {()}
         if not split:
             raise DataFileError(f"gazetteer {name!r} has no phrases: write one a line.")
@@ -53,7 +53,7 @@ class Gazetteer:
         return cls(name, split)
 
     def column(self, words: Sequence[str], start: Ints) -> list[str]:
-        """Return the place of each token in the longest phrases, from left to right."""
+        """Return the position of each token in the longest matching phrase: S, B, I, E, or - for none."""
         values = [OUTSIDE] * len(words)
         lower = [word.lower() for word in words]
         lengths: dict[str, list[int]] = {}
@@ -75,13 +75,13 @@ class Gazetteer:
         return values
 
     def lines(self) -> list[str]:
-        """Return the phrases in order."""
+        """Return the phrases in sorted order."""
         return sorted(map(" ".join, self.phrases))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordClasses:
-    """The class of each word that has one."""
+    """A mapping from words to classes."""
 
     name: str
     classes: Mapping[str, str]
@@ -89,7 +89,7 @@ class WordClasses:
 
     @classmethod
     def parse(cls, name: str, lines: Iterable[str]) -> list[WordClasses]:
-        """Read a file of word classes: one `WordClasses` for each of its columns of classes."""
+        """Read a file of word classes; return one `WordClasses` for each column of classes."""
         rows = [(number, line.split("\t")) for number, line in enumerate(lines, 1) if line.strip()]
         if not rows:
             raise DataFileError(f"word classes {name!r}: there are no lines. Write word<TAB>class on each.")
@@ -110,7 +110,7 @@ class WordClasses:
         ]
 
     def column(self, words: Sequence[str], start: Ints) -> list[str]:
-        """Return the class of each token."""
+        """Return the class of each token, or ``-`` if its word has none."""
         found: dict[str, str] = {}
         for word in words:
             if word not in found:
@@ -119,24 +119,24 @@ class WordClasses:
         return [found[word] for word in words]
 
     def lines(self) -> list[str]:
-        """Return word and class of each line."""
+        """Return the lines ``word<TAB>class``."""
         return [f"{word}\t{code}" for word, code in self.classes.items()]
 
 
-#: A column that is made from the words.
+#: A list that defines a column computed from the words.
 WordList = Gazetteer | WordClasses
 
 
 def make_word_lists(
     gazetteers: Mapping[str, Iterable[str]] | None, word_classes: Mapping[str, Mapping[str, str]] | None
 ) -> list[WordList]:
-    """Return the lists of phrases, and those of words with their classes, that have these names."""
+    """Return a gazetteer for each list of phrases, and word classes for each table of classes."""
     lists: list[WordList] = [Gazetteer.of(*entry) for entry in (gazetteers or {}).items()]
     return lists + [WordClasses(name, dict(table)) for name, table in (word_classes or {}).items()]
 
 
 def with_list_columns(templates: TemplateSet, n_columns: int, lists: Sequence[WordList]) -> TemplateSet:
-    """Return the templates with those for the columns of the lists, which come after ``n_columns`` others."""
+    """Return the templates plus templates for the columns of the lists, which follow ``n_columns`` others."""
     templates.check(n_columns)
     names = [*templates.columns[:n_columns]]
     names += [f"c{number}" for number in range(len(names), n_columns)]
@@ -153,7 +153,7 @@ def with_list_columns(templates: TemplateSet, n_columns: int, lists: Sequence[Wo
 
 
 def lists_to_arrays(lists: Sequence[WordList]) -> tuple[dict[str, NDArray[Any]], list[dict[str, str]]]:
-    """Return arrays and JSON values from which `lists_from_arrays` makes the lists again."""
+    """Return arrays and JSON values from which `lists_from_arrays` restores the lists."""
     arrays = {
         f"list{number}": np.frombuffer("\n".join(word_list.lines()).encode(), dtype=np.uint8)
         for number, word_list in enumerate(lists)
@@ -164,7 +164,7 @@ def lists_to_arrays(lists: Sequence[WordList]) -> tuple[dict[str, NDArray[Any]],
 def lists_from_arrays(
     arrays: Mapping[str, NDArray[Any]], described: Sequence[Mapping[str, str]]
 ) -> tuple[WordList, ...]:
-    """Restore what `lists_to_arrays` gave."""
+    """Restore the lists from the output of `lists_to_arrays`."""
     restored: list[WordList] = []
     for number, entry in enumerate(described):
         lines = arrays[f"list{number}"].tobytes().decode().split("\n")
