@@ -52,7 +52,7 @@ def explain_tokens(
     names
         The names of the attributes.
     path, probability
-            The codes of the labels in the most probable path, and the marginal probabilities of all labels.
+        The codes of the labels in the most probable path, and the marginal probabilities of all labels.
     """
     transitions = dict(
         zip(map(tuple, tagger.structure.transitions()), tagger.transition_weights.tolist(), strict=True)

@@ -49,25 +49,22 @@ class TrainingConfig:
         ``lbfgs``, ``l2sgd``, ``ap`` (averaged perceptron), ``pa`` (passive-aggressive), ``arow``; also
         ``adagrad``, ``cg``, ``newton-cg``, ``gradient-descent``, ``coordinate-descent``.
     prior
-            Penalty on the weights, for the algorithms that maximize a likelihood.
+        Penalty on the weights, for the algorithms that maximize a likelihood.
     max_iterations
-            Maximum number of iterations; None for the algorithm's default.
-        epsilon, period, delta
-            Stopping criteria: the gradient norm relative to the weights is below ``epsilon`` (for ``ap``,
-            ``pa``
-            and ``arow``: the mean loss of a sentence), or the relative improvement over ``period`` iterations
-            is
-            below ``delta``. None for the algorithm's default.
-        memory
-            Number of updates that L-BFGS stores; None for 6, or for 12 with an L1 penalty.
-        min_freq
-            Pairs of attribute and label, and transitions, that occur less often get no weight.
-        order
-            1: a label depends on the previous label; 2: on the two previous labels.
-        precision
-            ``single`` or ``double`` precision for the label scores. Sums are always in double precision, and
-            so
-            are the scores for ``newton-cg``, which takes differences of gradients.
+        Maximum number of iterations; None for the algorithm's default.
+    epsilon, period, delta
+        Stopping criteria: the gradient norm relative to the weights is below ``epsilon`` (for ``ap``, ``pa``
+        and ``arow``: the mean loss of a sentence), or the relative improvement over ``period`` iterations is
+        below ``delta``. None for the algorithm's default.
+    memory
+        Number of updates that L-BFGS stores; None for 6, or for 12 with an L1 penalty.
+    min_freq
+        Pairs of attribute and label, and transitions, that occur less often get no weight.
+    order
+        1: a label depends on the previous label; 2: on the two previous labels.
+    precision
+        ``single`` or ``double`` precision for the label scores. Sums are always in double precision, and so
+        are the scores for ``newton-cg``, which takes differences of gradients.
     """
 
     algorithm: str = "lbfgs"

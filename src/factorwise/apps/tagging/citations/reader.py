@@ -112,7 +112,7 @@ class CitationReader:
     """Parser of reference strings that uses a tagger of their pieces.
 
     tagger
-            A trained `ChainCRF`; `fit` trains one and `load` reads one.
+        A trained `ChainCRF`; `fit` trains one and `load` reads one.
 
     >>> reader = CitationReader.bundled()
     >>> [citation] = reader.read(["Brand, R. (1990). Keeping bees. Journal of Hives, 12(3), 4-9."])
@@ -153,7 +153,7 @@ class CitationReader:
         """Train a reader.
 
         pieces
-                The pieces of each reference, which are separated by spaces.
+            The pieces of each reference, which are separated by spaces.
         labels
             A label for each piece: ``B-author``, ``I-author``, ``B-title``, ..., ``O``.
         c1, c2

@@ -40,7 +40,7 @@ class Encoder(Protocol):
         """Learn the attributes of all tokens and return them.
 
         further
-                Keep the attributes learned before, with their codes, and add new ones.
+            Keep the attributes learned before, with their codes, and add new ones.
         """
         ...
 

@@ -201,7 +201,7 @@ class TemplateExtractor:
         start
             Sentence ``s`` has the tokens ``start[s]:start[s + 1]``.
         further
-                Keep the attributes learned before, and add all new ones.
+            Keep the attributes learned before, and add all new ones.
         """
         listed, bounds = self._checked(columns, start)
         if len(bounds) < 2:

@@ -61,11 +61,11 @@ class MatrixEncoder:
         """Learn the number of columns and return the rows.
 
         matrices
-                One matrix per sentence, or one for all tokens: SciPy matrices, arrays, or lists of rows.
-            lengths
-                The number of tokens of each sentence, if there is one matrix for all tokens.
-            further
-                Require the same number of columns as before.
+            One matrix per sentence, or one for all tokens: SciPy matrices, arrays, or lists of rows.
+        lengths
+            The number of tokens of each sentence, if there is one matrix for all tokens.
+        further
+            Require the same number of columns as before.
         """
         blocks = _blocks(matrices, lengths)
         if not blocks:
