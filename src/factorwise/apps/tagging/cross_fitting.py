@@ -1,8 +1,8 @@
-"""Scores of sentences by chains that have not learned from them, without giving up sentences to learn from.
+"""Cross-fitting: score sentences with chains that were not trained on them, and still train on all data.
 
-The sentences are split into parts; a chain is trained on all but one, for each, and scores that one. What is
-learned on top of a chain's scores, such as the weights of constraints, then sees scores as they are on new
-sentences: on those that it was trained on, a chain is surer than it will ever be again.
+The sentences are split into folds. For each fold, a chain is trained on the other folds and scores this one.
+Models on top of a chain's scores, such as the weights of constraints, are then learned from scores like those
+of new sentences: a chain is overconfident on the sentences that it was trained on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FOLDS = 5
 
 
 class JudgedSentences(NamedTuple):
-    """Sentences, all labels of which are known, and a chain that has not learned from them."""
+    """Fully labelled sentences, and a chain that was not trained on them."""
 
     tagger: ChainTagger
     rows: SparseRows
@@ -38,11 +38,11 @@ class JudgedSentences(NamedTuple):
 
     @classmethod
     def by(cls, tagger: ChainTagger, held_out: HeldOutSentences) -> JudgedSentences:
-        """Return sentences that were held out of training."""
+        """Return held-out sentences together with a chain."""
         return cls(tagger, held_out.rows, held_out.start, held_out.truth)
 
     def score(self, measure: SpanMeasure, team: Team) -> float:
-        """Return how well the chain labels the sentences."""
+        """Return the score of the chain's labels on the sentences."""
         return measure.score(self.truth, self.tagger.decode(self.rows, self.start, team), self.start)
 
 
@@ -57,12 +57,12 @@ def judged_sentences(
     constraints: LabelConstraints | None = None,
     threads: int = 1,
 ) -> list[JudgedSentences]:
-    """Return the sentences that were held out, if any, and those that were learned from, in ``folds`` parts.
+    """Return the held-out sentences, if any, and the training sentences in ``folds`` cross-fitted parts.
 
     trained
-        The chain that has learned from ``sentences``: those of the parts are trained for as long.
+        The chain trained on ``sentences``. The chains of the folds are trained for as many iterations.
     folds
-        0 to leave out what was learned from.
+        Number of folds; 0 to leave out the training sentences.
     """
     judged = [] if held_out is None else [JudgedSentences.by(trained.tagger, held_out)]
     if folds:
@@ -83,12 +83,12 @@ def cross_fitted(
     threads: int = 1,
     on_fit: Callable[[], object] = lambda: None,
 ) -> list[JudgedSentences]:
-    """Train a chain on all parts but one, for each part, and return the parts, each with its chain.
+    """Train a chain for each fold, on all other folds, and return each fold with its chain.
 
     folds
-        How many parts there are.
+        Number of folds.
     on_fit
-        Called after each training.
+        Called after each chain is trained.
     """
     count = len(sentences.start) - 1
     check_count("folds", folds, 2)
@@ -124,12 +124,12 @@ class PriorScores:
 
     @property
     def mean(self) -> float:
-        """Mean over the folds."""
+        """Mean score over the folds."""
         return float(np.mean(self.scores))
 
     @property
     def spread(self) -> float:
-        """Standard deviation over the folds."""
+        """Standard deviation of the score over the folds."""
         return float(np.std(self.scores))
 
 
@@ -144,14 +144,14 @@ def cross_validate(
     threads: int = 1,
     on_fit: Callable[[], object] = lambda: None,
 ) -> list[PriorScores]:
-    """Score each prior on every fold, with a chain that has learned from the other folds.
+    """Score each prior on every fold, with a chain trained on the other folds.
 
     labels
-        What the codes of the labels in ``sentences`` stand for.
+        The labels that the codes in ``sentences`` stand for.
     config
-        How to train, with another prior each time.
+        The settings of training, apart from the prior.
     on_fit
-        Called after each training.
+        Called after each chain is trained.
     """
     measure, found = SpanMeasure.of(labels), []
     for prior in priors:

@@ -1,6 +1,6 @@
-"""`ChainCRF`: conditional random fields over sequences, as an estimator in the scikit-learn manner.
+"""`ChainCRF`: linear-chain conditional random fields with the interface of a scikit-learn estimator.
 
-The constructor takes the parameters of sklearn-crfsuite with their meaning, and some more; ``fit`` and
+The constructor takes the parameters of sklearn-crfsuite, with the same meaning, and further ones. ``fit`` and
 ``predict`` take the same sentences.
 """
 
@@ -47,8 +47,8 @@ from factorwise.validation import as_whole, check_count, check_number
 class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
     """Label the tokens of sentences with a linear-chain conditional random field.
 
-    The first parameters are those of CRFsuite, where None means its default; those from ``order`` on are
-    further ones.
+    The first parameters are those of CRFsuite, where None means its default. The parameters from ``order`` on
+    are additional.
 
     Parameters
     ----------
@@ -56,83 +56,83 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         ``lbfgs``, ``l2sgd``, ``ap``, ``pa``, ``arow``; and ``adagrad``, ``cg``, ``newton-cg``,
         ``gradient-descent``, ``coordinate-descent``, which CRFsuite does not have.
     min_freq
-        Leave out pairs of attribute and label, and transitions, seen less often.
+        Drop pairs of attribute and label, and transitions, that occur less often.
     all_possible_states, all_possible_transitions
-        Give a weight to pairs that training did not show (unless ``min_freq`` leaves them out).
+        Also give a weight to pairs that are not in the training data (unless ``min_freq`` drops them).
     c1, c2
-        Penalty ``c1 * sum |w| + c2 * sum w**2``. Without either, both are 0.1 (c1 is 0 for algorithms that
-        have no such penalty), where CRFsuite has 0 and 1; with one of them, c1 is 0 or c2 is 0.1.
+        Penalty ``c1 * sum |w| + c2 * sum w**2``. If neither is given, both are 0.1 (c1 is 0 for algorithms
+        without L1 penalty), and not 0 and 1 as in CRFsuite. If one is given, c1 is 0 or c2 is 0.1.
     max_iterations, epsilon, period, delta
-        When to stop.
+        Stopping criteria.
     num_memories, linesearch, max_linesearch
-        Of L-BFGS.
+        Settings of L-BFGS.
     calibration_eta, calibration_rate, calibration_samples, calibration_candidates, calibration_max_trials
-        How l2sgd finds its step.
+        How l2sgd calibrates its learning rate.
     pa_type, c, error_sensitive, averaging
-        Of the passive-aggressive algorithm.
+        Settings of the passive-aggressive algorithm.
     variance, gamma
-        Of arow.
+        Settings of AROW.
     verbose
         Show a progress bar.
     model_filename
-        Also write the model there after training; a ChainCRF that was not trained reads it from there.
+        Also save the model to this file after training. An untrained ChainCRF loads its model from it.
     keep_tempfiles, trainer_cls
-        Accepted so that old code runs; there are no temporary files, and no trainer but this one.
+        Accepted for compatibility; there are no temporary files, and the trainer cannot be replaced.
     order
-        1: a label depends on the one before; 2: on the two before.
+        1: a label depends on the previous label; 2: on the two previous labels.
     scheme
-        ``BIO`` (or ``IOB2``), ``IOB1``, ``IOE2``, ``BIOES`` (or ``IOBES``) or ``BILOU``, in any case: only
-        label sequences that are valid in it are possible.
+        ``BIO`` (or ``IOB2``), ``IOB1``, ``IOE2``, ``BIOES`` (or ``IOBES``) or ``BILOU``, in either letter
+        case: only label sequences that are valid in this scheme are predicted.
     forbidden
-        Pairs of labels that must not follow one another; None in a pair is the edge of a sentence.
+        Pairs of labels that must not be adjacent; None in a pair stands for the edge of a sentence.
     global_constraints
-        What holds of whole label sequences: a `ConstraintSet`, the text of one in TOML, a ``Path`` of such a
-        file, or ``"auto"`` for all that can be said of the labels. What breaking each costs is learned from
-        ``X_dev``, if given, and from the training data by ``constraint_folds``; what costs nothing is
-        dropped.
+        Constraints on whole label sequences: a `ConstraintSet`, its text in TOML, the ``Path`` of such a
+        file, or ``"auto"`` for all that the labels allow. The cost of violating each is learned from
+        ``X_dev``, if given, and from the training data with ``constraint_folds``. Constraints with cost zero
+        are dropped.
     constraint_folds
-        Into how many parts to split the training data, to learn what constraints cost from scores of each
-        part by a chain trained on the others: so many more chains are trained, and none goes without a part
-        in the end. 0: learn from ``X_dev`` alone, or from ``validation_fraction`` held out of training.
+        Number of folds of the training data for learning the costs of constraints: each fold is scored by
+        an additional chain trained on the others, and the final chain is trained on all data. 0: learn from
+        ``X_dev`` alone, or from the ``validation_fraction`` held out of training.
     class_weight
-        By how much the right label must lead in training, as a factor on its odds, by label (a softmax
-        margin: labels with a weight above 1 are found more often); or ``"balanced"``, by rarity.
+        Factor on the odds by which the right label must lead in training, for each label (a softmax margin:
+        labels with a weight above 1 are predicted more often); or ``"balanced"``, by rarity.
     prior_variance, prior_scale
         Variance of a Gaussian prior (instead of c2), scale of a Laplace prior (instead of c1).
     templates
-        Feature templates (`TemplateSet`, text, a ``Path`` of a file, or ``"default"``): sentences are then
-        words, or tuples of columns.
+        Feature templates (`TemplateSet`, text, the ``Path`` of a file, or ``"default"``): sentences then
+        consist of words, or of tuples of columns.
     gazetteers
-        With ``templates``: phrases of each kind by its name, ``{"city": ["New York", ...]}``. Whether a word
-        stands in such a phrase, and where in it, is a feature.
+        With ``templates``: lists of phrases by name, ``{"city": ["New York", ...]}``. Whether and where a
+        word occurs in such a phrase is a feature.
     word_classes
-        With ``templates``: the class of each word by the name of the classes, ``{"brown": {"cat": "0110"}}``.
+        With ``templates``: word classes by name, ``{"brown": {"cat": "0110"}}``.
     early_stopping, validation_fraction, n_iter_no_change
-        Stop when the F1 of held-out sentences has not improved for so many iterations, and keep the best
+        Stop when the F1 on held-out sentences has not improved for this many iterations, and keep the best
         weights. The sentences come from ``X_dev``, or are a fraction of the training data.
     warm_start
-        Begin with the weights of the last fit. What only its data had is kept: labels, attributes, and the
-        weights of their pairs that the new sentences do not show, which stay as they are.
+        Start from the weights of the last fit. Its labels and attributes are kept, and weights for which the
+        new sentences have no data stay unchanged.
     precision
-        ``single`` or ``double``.
+        Floating-point precision of label scores: ``single`` or ``double``.
     n_jobs
-        Threads; None or -1 for all. The result does not depend on it.
+        Number of threads; None or -1 for all processors. The result does not depend on it.
     random_state
-        Seed, where an algorithm or a split draws random numbers.
+        Seed of algorithms and splits that use random numbers.
 
     Attributes
     ----------
     classes_
         The labels.
     objective_
-        The penalised objective that was minimised, at the weights found; for an online algorithm, the loss
-        of the pass that gave them.
+        The penalized objective at the learned weights; for an online algorithm, the loss of the pass that
+        gave them.
     n_iter_, converged_
-        Iterations made, and whether they ended by a rule of convergence.
+        Number of iterations, and whether training converged.
     training_log_
-        What each iteration reported (`Step`).
+        The report of each iteration (`Step`).
     constraints_
-        The constraints on whole sequences that are of use, with their weights.
+        The constraints on whole label sequences that were kept, with their weights.
 
     >>> X = [[["w=the"], ["w=cat"]], [["w=a"], ["w=dog"]]]
     >>> ChainCRF().fit(X, [["D", "N"], ["D", "N"]]).predict(X)
@@ -253,11 +253,11 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
             Sentences, each a list of dictionaries, of lists of strings, or (with ``templates``) of words or
             tuples; or a matrix for each sentence, dense or sparse, with a row for each token.
         y
-            The label of each token; None where it is not known, a set where it is one of several.
+            The label of each token; None if it is unknown, a set if it is one of several.
         X_dev, y_dev
-            Sentences to score while training.
+            Held-out sentences that are scored during training.
         sample_weight
-            How much each sentence counts.
+            The weight of each sentence.
         """
         if self.trainer_cls is not None:
             raise InvalidArgumentError("trainer_cls is not supported: leave it out; the trainer is this one.")
@@ -278,7 +278,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
             encoded.rows,
             encoded.start,
             supervision_of(known, names, encoded.start, sample_weight, self.class_weight),
-            # columns of a matrix are seldom functions of one another, and to look for it takes all pairs
+            # columns of a matrix are seldom functions of one another, and checking this takes all pairs
             None if isinstance(encoder, MatrixEncoder) else encoder.slots(),
         )
         candidates = candidates_of(self.global_constraints, names, config.order)
@@ -313,7 +313,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         return self._keep(trained, encoder, config)
 
     def training_config(self) -> TrainingConfig:
-        """Return the settings of training, with defaults filled in and everything checked."""
+        """Return the settings of training, with defaults filled in and all values checked."""
         given = {
             "algorithm": self.algorithm,
             "min_freq": self.min_freq,
@@ -362,10 +362,10 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         y_dev: Any,
         apart: bool,
     ) -> tuple[EncodedSentences, HeldOutSentences | None]:
-        """Return the sentences to learn from and those to score on.
+        """Return the training sentences and the held-out sentences.
 
         apart
-            Whether to hold some of the training data out where there are no others to score on.
+            Whether to hold out some of the training data if X_dev is not given.
         """
         if (X_dev is None) != (y_dev is None):
             raise InvalidArgumentError("X_dev and y_dev belong together: give both or neither.")
@@ -395,7 +395,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
 
     @staticmethod
     def _known_codes(labels: LabelEncoder, y_dev: Any, start: Any) -> NDArray[np.int32]:
-        """Return the codes of held-out labels; a label that training does not have is as one unknown."""
+        """Return the codes of held-out labels; labels that the training data lack count as unknown."""
         every = LabelEncoder(labels.labels)
         codes = every.fit_encode(y_dev, start).codes
         warn_of_unseen(every.labels[len(labels.labels) :], "leaves its sentence out of the score")
@@ -432,15 +432,15 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | PathLike[str], **parameters: Any) -> Self:
-        """Read a model that `save` or the command line wrote; ``parameters`` go to the constructor.
+        """Load a model saved with `save` or by the command line; ``parameters`` go to the constructor.
 
-        The settings it was trained with are in ``settings_``; to train again with them, give them again.
+        The settings of its training are in ``settings_``; to train again with them, pass them again.
         """
         return cls.of_saved(read_tagger(path), **parameters)
 
     @classmethod
     def of_saved(cls, saved: SavedTagger, **parameters: Any) -> Self:
-        """Return an estimator with what a model file holds; ``parameters`` go to the constructor."""
+        """Return an estimator for the content of a model file; ``parameters`` go to the constructor."""
         made = cls(**parameters)
         made._take_over(saved)
         return made

@@ -1,4 +1,4 @@
-"""A chain whose answers heed constraints on whole sequences, and how the weights of these are learned."""
+"""A chain with constraints on whole label sequences, and how the weights of constraints are learned."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from factorwise.learning.projections.scores import GivenScores
 from factorwise.types import Bools, Floats
 from factorwise.variables.sparse_rows import SparseRows
 
-AUTO = "auto"  # all constraints that can be said of the labels
-#: How far each sentence is projected when it is tagged.
+AUTO = "auto"  # all constraints that the labels allow
+#: Accuracy of the projection of each sentence at prediction.
 TAGGING = Accuracy(tolerance=1e-3, max_iterations=40)
-#: How weights are learned. The prior is the price of a constraint that mends less than it breaks.
+#: How weights are learned. The L1 prior removes constraints that break more labels than they fix.
 LEARNING = EnergyLearning(rounds=8, prior=Prior(l1=3.0), accuracy=Accuracy(tolerance=1e-3, max_iterations=20))
 
 
 @dataclass(frozen=True, eq=False)
 class GlobalTagger(ChainTagger):
-    """A chain with constraints on whole sequences.
+    """A chain with constraints on whole label sequences.
 
-    Labels are a best path at scores that the constraints have shifted, probabilities those of the shifted
-    chain. The k best sequences, the confidence of spans and log Z stay those of the chain alone.
+    Labels are a best path at the scores shifted by the constraints, and probabilities are marginals at these
+    scores. The k best sequences, the confidence of spans and log Z ignore the constraints.
     """
 
     constraints: ConstraintSet = field(default_factory=lambda: ConstraintSet(()))
@@ -56,16 +56,16 @@ class GlobalTagger(ChainTagger):
     def decode(
         self, rows: SparseRows, start: NDArray[np.int64], team: Team, allowed: Bools | None = None
     ) -> NDArray[np.int32]:
-        """Return the labels of a best path of each sentence at the shifted scores, among those allowed."""
+        """Return the labels of a best path of each sentence at the shifted scores, within ``allowed``."""
         try:
             return self.project(rows, start, team, allowed).best(team).astype(np.int32)
         except ImpossibleError:
-            return super().decode(rows, start, team, allowed)  # it names the sentence
+            return super().decode(rows, start, team, allowed)  # its error names the sentence
 
     def marginals(
         self, rows: SparseRows, start: NDArray[np.int64], team: Team, allowed: Bools | None = None
     ) -> tuple[Floats, Floats]:
-        """Return the probability of each label at the shifted scores, and log Z of the chain alone."""
+        """Return label probabilities at the shifted scores, and log Z of the chain without constraints."""
         _, log_partition = super().marginals(rows, start, team, allowed)
         return normalized(self.project(rows, start, team, allowed).node), log_partition
 
@@ -77,7 +77,7 @@ class GlobalTagger(ChainTagger):
         allowed: Bools | None = None,
         accuracy: Accuracy = TAGGING,
     ) -> SequenceProjections:
-        """Project each sentence."""
+        """Project the label distribution of each sentence."""
         return project_sequences(
             node_scores(self, rows, start, allowed),
             transition_table(self),
@@ -92,9 +92,9 @@ class LearnedConstraints(NamedTuple):
     """A tagger with constraints, and how their weights were learned.
 
     candidates
-        How many constraints there were.
+        Number of candidate constraints.
     tried
-        How many of them promised anything.
+        Number of candidates that were promising enough to be learned.
     """
 
     tagger: ChainTagger
@@ -112,14 +112,14 @@ def learn_constraints(
     config: EnergyLearning = LEARNING,
     team: Team | None = None,
 ) -> LearnedConstraints:
-    """Learn what constraints cost, and drop those that cost nothing.
+    """Learn the weights of constraints, and drop those with weight zero.
 
     tagger
-        What is given the constraints.
+        The tagger to which the constraints are added.
     candidates
-        Those with a weight keep it.
+        The candidate constraints; those that have a weight keep it.
     judged
-        Sentences to learn from, with chains that have not learned from them.
+        Sentences to learn from, with chains that were not trained on them.
     """
     candidates.check(texts_of(tagger))
     whole = likelihood_of(candidates, judged)
@@ -135,7 +135,7 @@ def learn_constraints(
 
 
 def likelihood_of(constraints: ConstraintSet, judged: Sequence[JudgedSentences]) -> SequenceLikelihood:
-    """Return the likelihood of sentences as a function of what constraints cost."""
+    """Return the likelihood of labelled sentences as a function of the weights of constraints."""
     labels = texts_of(judged[0].tagger)
     nodes = [node_scores(each.tagger, each.rows, each.start, None) for each in judged]
     base = GivenScores(
@@ -148,7 +148,7 @@ def likelihood_of(constraints: ConstraintSet, judged: Sequence[JudgedSentences])
 
 
 def candidates_of(given: Any, names: Sequence[Any], order: int) -> ConstraintSet | None:
-    """Return the constraints asked for: a set, TOML, a file of it, or ``"auto"`` for all that can be said."""
+    """Return constraints from a set, TOML text, a TOML file, or ``"auto"`` for all that labels allow."""
     if given is None:
         return None
     if order != 1:
@@ -170,7 +170,7 @@ def candidates_of(given: Any, names: Sequence[Any], order: int) -> ConstraintSet
 def constrained(
     tagger: ChainTagger, candidates: ConstraintSet, judged: Sequence[JudgedSentences], threads: int
 ) -> LearnedConstraints:
-    """Give a tagger constraints; those without a weight learn it from sentences that chains have not seen."""
+    """Add constraints to a tagger; unknown weights are learned from sentences new to their chains."""
     if candidates.learned:
         return _with(tagger, candidates, candidates.weights, 0, None)
     with Team(threads) as team:
@@ -178,7 +178,7 @@ def constrained(
 
 
 def constraints_of(tagger: ChainTagger) -> ConstraintSet:
-    """Return the constraints of a tagger; none if it is a chain alone."""
+    """Return the constraints of a tagger; the set is empty for a chain without constraints."""
     return tagger.constraints if isinstance(tagger, GlobalTagger) else ConstraintSet(())
 
 
@@ -194,7 +194,7 @@ def _with(
 def node_scores(
     tagger: ChainTagger, rows: SparseRows, start: NDArray[np.int64], allowed: Bools | None
 ) -> list[Floats]:
-    """Return the scores of the labels of each sentence; ``-inf`` where they are not allowed."""
+    """Return the label scores of each sentence, with ``-inf`` for labels that are not allowed."""
     found = list(tagger.node_scores(rows, start))
     if allowed is not None:
         for scores, within in zip(found, np.split(allowed, start[1:-1]), strict=True):
@@ -203,7 +203,7 @@ def node_scores(
 
 
 def transition_table(tagger: ChainTagger) -> Floats:
-    """Return the scores of transitions, float64[labels, labels]; refuse a chain of order 2."""
+    """Return the transition scores, float64[labels, labels]; raise an error for a chain of order 2."""
     structure = tagger.structure
     if not isinstance(structure, FirstOrder):
         raise _wrong_order()
@@ -218,5 +218,5 @@ def _wrong_order() -> InvalidArgumentError:
 
 
 def texts_of(tagger: ChainTagger) -> list[str]:
-    """Return the names of the labels as text."""
+    """Return the names of the labels as strings."""
     return [str(label) for label in tagger.classes]

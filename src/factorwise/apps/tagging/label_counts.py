@@ -1,4 +1,4 @@
-"""What constraints count in a label sequence, as sums of its statistics: tokens, stretches, beginnings."""
+"""Label statistics that constraints measure, as sums over a sequence: tokens, stretches, beginnings."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Hashable, Mapping, Sequence
 
 Row = dict[tuple[Hashable, ...], float]
 
-_OPENING = "BSU"  # prefixes that begin a span whatever went before
-_GOING_ON = "BI"  # prefixes after which a span may go on
+_OPENING = "BSU"  # prefixes that always begin a span
+_GOING_ON = "BI"  # prefixes after which a span can continue
 
 
 class LabelCounts:
-    """Rows of coefficients for a set of labels; see `TiedMeasurement.rows`.
+    """Coefficients of statistics for a set of labels; see `TiedMeasurement.rows`.
 
-    Labels of nested spans name them from the outside in, as in ``I-authors/B-person``, and count for each.
+    Labels of nested spans list all types, outermost first, as in ``I-authors/B-person``, and count for each.
 
     types
-        Types of spans, and labels that are no part of one; not ``O``.
+        Span types, and labels that are not part of a span, except ``O``.
     """
 
     def __init__(self, labels: Sequence[str]) -> None:
@@ -29,14 +29,14 @@ class LabelCounts:
         return name in self.types or name in self._number
 
     def tokens(self, name: str) -> Row:
-        """Count the tokens of a type, or with a label."""
+        """Count the tokens of a span type or with a label."""
         return {("all", code): 1.0 for code in self._codes(name)}
 
     def stretches(self, name: str) -> Row:
-        """Count the stretches of a type, those without a mark of their beginning included.
+        """Count the stretches of a type, including those whose beginning is not marked.
 
-        Every token of it begins one, but for those with a label other than ``B`` after a label that their
-        stretch could have gone on from.
+        Every token of the type begins a stretch, unless its label does not mark a beginning and follows a
+        label that the stretch can continue from.
         """
         row: Row = {}
         for code in self._codes(name):
@@ -48,17 +48,17 @@ class LabelCounts:
         return row
 
     def beginnings(self, name: str) -> Row:
-        """Count the tokens that mark a beginning; stretches where the labels have no such mark."""
+        """Count the tokens that mark a beginning; count stretches if the labels have no such mark."""
         marked = self._marked(name)
         return {("all", code): 1.0 for code in marked} if marked else self.stretches(name)
 
     def successions(self, first: str, second: str) -> Row:
-        """Count the places where a stretch of the second type begins right after a token of the first."""
+        """Count how often a stretch of the second type begins right after a token of the first type."""
         begun = self._marked(second) or self._codes(second)
         return {("pair", left, right): 1.0 for left in self._codes(first) for right in begun}
 
     def places(self, name: str) -> Row:
-        """Sum over beginnings how far along they are, from 0 to 1; over tokens where they have no mark."""
+        """Sum the relative positions (0 to 1) of beginnings, or of tokens if beginnings are not marked."""
         return {("position", code): 1.0 for code in self._marked(name) or self._codes(name)}
 
     def _codes(self, name: str) -> list[int]:
@@ -73,7 +73,7 @@ class LabelCounts:
         return name in self.types and self._prefixes[code][name] in _OPENING
 
     def _leads_on(self, name: str, before: int) -> bool:
-        """Whether a stretch can go on after this label."""
+        """Return whether a stretch can continue after this label."""
         if name not in self.types:
             return self.labels[before] == name
         found = self._prefixes[before]
@@ -81,7 +81,7 @@ class LabelCounts:
 
 
 def combined(*parts: tuple[float, Mapping[tuple[Hashable, ...], float]]) -> Row:
-    """Add rows, each times a number."""
+    """Return the sum of rows, each multiplied by a factor."""
     row: Row = {}
     for factor, part in parts:
         for key, value in part.items():
@@ -90,7 +90,7 @@ def combined(*parts: tuple[float, Mapping[tuple[Hashable, ...], float]]) -> Row:
 
 
 def _prefixes(label: str) -> dict[str, str]:
-    """Return the prefix of each type that a label names; a label that is no part of a span is its own."""
+    """Return the prefix for each type in a label; a label outside the scheme is its own type."""
     pieces = [piece.partition("-") for piece in label.split("/")]
     if all(dash and len(prefix) == 1 for prefix, dash, _ in pieces):
         return {kind: prefix for prefix, _, kind in pieces}

@@ -1,7 +1,7 @@
-"""Labels of tokens, whole, missing or ambiguous, to codes.
+"""Encode labels of tokens, which may be known, missing or ambiguous, as codes.
 
-The label of a token is any hashable value, usually a string. ``None`` says that it is not known; a list,
-tuple or set says that it is one of these.
+The label of a token is any hashable value, usually a string. ``None`` means that it is unknown; a list,
+tuple or set means that it is one of these labels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Admit = Callable[[Hashable, int], int]
 
 
 class UnseenLabelError(UnknownLabelError):
-    """A label that the training data did not have."""
+    """Raised for a label that the training data did not have."""
 
     def __init__(self, label: object, place: str, known: Sequence[object]) -> None:
         names = [str(label) for label in known]
@@ -39,14 +39,14 @@ class UnseenLabelError(UnknownLabelError):
 
 
 class EncodedLabels(NamedTuple):
-    """The labels of all tokens.
+    """The encoded labels of all tokens.
 
     codes : int32[tokens]
-        The code of the label; -1 where it is missing or ambiguous.
+        The code of the label; -1 if it is missing or ambiguous.
     partial : int64[tokens with -1]
-        These tokens.
+        The tokens whose code is -1.
     allowed : bool[tokens with -1, labels]
-        Which labels each of them may have.
+        The labels that each of them may have.
     """
 
     codes: NDArray[np.int32]
@@ -55,10 +55,10 @@ class EncodedLabels(NamedTuple):
 
 
 class LabelEncoder:
-    """Turn sentences of labels into codes, in order of first appearance.
+    """Encoder that maps labels to codes, in order of first appearance.
 
     labels
-        Labels that get the first codes, whether the data have them or not.
+        Labels that get the first codes, even if the data do not have them.
 
     >>> encoder = LabelEncoder()
     >>> codes, partial, allowed = encoder.fit_encode([["N", "V", None], [{"V", "N"}]], [0, 3, 4])
@@ -73,7 +73,7 @@ class LabelEncoder:
         """Learn the labels and return their codes.
 
         start
-            Sentence ``s`` of the input has the tokens ``start[s]:start[s + 1]``; the labels must match.
+            Sentence ``s`` of the input has the tokens ``start[s]:start[s + 1]``; the labels must match them.
         """
         flat, bounds = _flattened(sentences, start)
         code_of: dict[Hashable, int] = {label: code for code, label in enumerate(self.labels)}
@@ -89,7 +89,7 @@ class LabelEncoder:
         return encoded
 
     def encode(self, sentences: Iterable[Iterable[Any]], start: Any) -> EncodedLabels:
-        """Return the codes of labels that were learned; refuse others."""
+        """Return the codes of learned labels; raise an error for any other label."""
         flat, bounds = _flattened(sentences, start)
         code_of = {label: code for code, label in enumerate(self.labels)}
 
@@ -141,7 +141,7 @@ def _listed(sentence: Any, number: int) -> Sequence[Any]:
 
 
 def _encoded(flat: list[Any], start: Longs, admit: Admit, code_of: dict[Hashable, int]) -> EncodedLabels:
-    """Return the codes of labels, taking those that ``code_of`` has not from ``admit``."""
+    """Return the codes of labels; ``admit`` gives the code of a label that is not in ``code_of``."""
     try:
         found = [code_of.get(label, -1) for label in flat]
     except TypeError:  # lists and sets of labels
@@ -171,14 +171,14 @@ def _encoded(flat: list[Any], start: Longs, admit: Admit, code_of: dict[Hashable
 
 
 def _in_order(labels: Any) -> Iterable[Any]:
-    """Return alternatives in an order that is the same in every run."""
+    """Return alternative labels in a reproducible order."""
     if not isinstance(labels, AbstractSet):
         return labels  # type: ignore[no-any-return]
     return sorted(labels, key=lambda label: (type(label).__name__, str(label)))
 
 
 def _plain(label: Any, token: int, start: Longs) -> Hashable:
-    """Return a label after checking that it is one."""
+    """Return a label as a hashable value; raise an error if it is not a valid label."""
     if isinstance(label, np.generic):
         label = label.item()
     if label is None or label != label or not isinstance(label, Hashable):

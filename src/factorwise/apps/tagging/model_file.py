@@ -1,4 +1,4 @@
-"""A trained tagger in a model file: JSON and arrays, nothing that is executed."""
+"""Save and load a trained tagger as JSON and arrays, without executable content."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ENCODER = "encoder."
 
 
 class SavedTagger(NamedTuple):
-    """What a model file of a tagger holds."""
+    """The content of a tagger's model file."""
 
     tagger: ChainTagger
     encoder: Encoder
@@ -43,7 +43,7 @@ def write_tagger(
     settings: Mapping[str, Any],
     provenance: Mapping[str, Any],
 ) -> None:
-    """Write a tagger, whole or not at all, without the attributes that L1 left no weight."""
+    """Write a tagger atomically, without the attributes that have no nonzero weight."""
     metadata, arrays = _parts(tagger, encoder)
     metadata["settings"] = dict(settings)
     write_model(path, ModelFile(kind=KIND, metadata=metadata, arrays=arrays, provenance=provenance))
@@ -56,7 +56,7 @@ def write_levels(
     settings: Mapping[str, Any],
     provenance: Mapping[str, Any],
 ) -> None:
-    """Write the taggers of spans within spans, one for each level, as `write_tagger` does."""
+    """Write the taggers of nested spans, one for each level, as `write_tagger` does."""
     parts = [_parts(tagger, encoder) for tagger, encoder in levels]
     arrays = {f"{level}.{name}": array for level, (_, own) in enumerate(parts) for name, array in own.items()}
     metadata = {"levels": [own for own, _ in parts], "settings": dict(settings)}
@@ -64,7 +64,7 @@ def write_levels(
 
 
 def _parts(tagger: ChainTagger, encoder: Encoder) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the JSON values and the arrays of which `_restore` makes a tagger again."""
+    """Return the JSON values and the arrays from which `_restore` restores the tagger."""
     wrong = [label for label in tagger.classes if not isinstance(label, str)]
     if wrong:
         raise InvalidArgumentError(
@@ -90,14 +90,14 @@ def _parts(tagger: ChainTagger, encoder: Encoder) -> tuple[dict[str, Any], dict[
 
 
 def read_tagger(path: str | os.PathLike[str]) -> SavedTagger:
-    """Read a tagger and check that its parts fit together."""
+    """Read a tagger and check that its parts are consistent."""
     model = read_model(path, KIND)
     with _telling_damage(path):
         return _restore(model, model.metadata["settings"])
 
 
 def read_levels(path: str | os.PathLike[str], kind: str) -> list[SavedTagger]:
-    """Read the taggers that `write_levels` wrote, each with the settings of all."""
+    """Read the taggers that `write_levels` wrote, each with the common settings."""
     model = read_model(path, kind)
     with _telling_damage(path):
         saved = []
@@ -113,7 +113,7 @@ def read_levels(path: str | os.PathLike[str], kind: str) -> list[SavedTagger]:
 
 @contextmanager
 def _telling_damage(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file in errors of what reads its parts."""
+    """Add the file name to errors raised while its content is read."""
     try:
         yield
     except ModelFileError as error:
@@ -170,7 +170,7 @@ def _typed(array: NDArray[Any], kind: type) -> NDArray[Any]:
 
 
 def _check(tagger: ChainTagger, encoder: Encoder) -> None:
-    """Refuse parts of different sizes, before compiled code reads them."""
+    """Raise an error if the sizes of the parts do not match, before compiled code reads them."""
     features, labels = tagger.features, len(tagger.classes)
     check_starts("feature_start", features.start, len(features.label))
     check_range("feature_label", features.label, labels)

@@ -1,4 +1,4 @@
-"""What a trained chain CRF answers: labels, probabilities, the k best, spans, and what it has learned."""
+"""Predictions of a trained chain CRF: labels, probabilities, the k best sequences, spans, and its weights."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Answer = TypeVar("Answer")
 
 
 class Sequences(list[Any]):
-    """A list with an entry for each sentence, which NumPy takes for one dimension.
+    """A list with an entry for each sentence, which NumPy converts to a one-dimensional array.
 
-    Sentences have different lengths, so that there is no array with two; scikit-learn's cross_val_predict
-    joins predictions as arrays. ``==`` compares as with a list, and its answer has ``all()`` and ``any()``,
-    as that of sklearn-crfsuite's arrays; one sentence alone also equals its own entry, as a row of an array.
+    Sentences differ in length, so no two-dimensional array exists, but scikit-learn's cross_val_predict joins
+    predictions as arrays. ``==`` compares as lists do, and its result has ``all()`` and ``any()``, like that
+    of sklearn-crfsuite's arrays. A list of one sentence also equals that sentence, like a row of an array.
 
     >>> bool(Sequences([["D", "N"]]) == [["D", "N"]]), bool((Sequences([["D", "N"]]) == ["D", "N"]).all())
     (True, True)
@@ -48,17 +48,17 @@ class Sequences(list[Any]):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         array = np.empty(len(self), dtype=object)
-        for place, sentence in enumerate(self):  # all at once, sentences of one length become a dimension
+        for place, sentence in enumerate(self):  # at once, equal lengths would add a dimension
             array[place] = sentence
         return array
 
 
 class UnseenLabelWarning(UserWarning):
-    """Sentences to score have a label that the training data did not have."""
+    """Warns that sentences to be scored have a label that the training data did not have."""
 
 
 def warn_of_unseen(labels: Sequence[Any], consequence: str) -> None:
-    """Warn of labels that training did not have, and say what follows for the score."""
+    """Warn of labels that the training data did not have, and of the consequence for the score."""
     if labels:
         warn_caller(
             f"the label {labels[0]!r} was not seen at training and {consequence}: correct it, or train with"
@@ -68,7 +68,7 @@ def warn_of_unseen(labels: Sequence[Any], consequence: str) -> None:
 
 
 class ChainPredictions:
-    """The methods of a trained estimator; ``fit`` sets the attributes."""
+    """Prediction methods of a trained estimator; ``fit`` sets the attributes."""
 
     n_jobs: int | None
     tagger_: ChainTagger | None = None
@@ -79,7 +79,7 @@ class ChainPredictions:
         """Return the labels of a most probable path of each sentence.
 
         allowed
-            What is known already: for each token a label, a set of labels, or None for no restriction.
+            Restrictions that are known: for each token a label, a set of labels, or None for no restriction.
         """
         tagger, rows, start, bounds = self._encoded(X)
         within = self._allowed(allowed, bounds)
@@ -107,14 +107,14 @@ class ChainPredictions:
         )
 
     def predict_marginals_single(self, xseq: Any) -> list[dict[Any, float]]:
-        """Return the probabilities of one sentence."""
+        """Return the label probabilities of each token of one sentence."""
         found: list[dict[Any, float]] = self.predict_marginals([xseq])[0]
         return found
 
     def predict_nbest(self, X: Any, k: int = 5) -> list[list[tuple[list[Any], float]]]:
         """Return the ``k`` most probable label sequences of each sentence, each with its probability.
 
-        Fewer where there are fewer.
+        The list is shorter if a sentence has fewer than ``k`` sequences.
         """
         tagger, rows, start, bounds = self._encoded(X)
         return _with_empty(n_best(tagger, rows, start, k), bounds)
@@ -122,8 +122,8 @@ class ChainPredictions:
     def predict_spans(self, X: Any) -> list[list[Span]]:
         """Return the spans of the most probable labels, each with its probability.
 
-        That is the probability that its tokens have these labels, and that it neither begins before nor goes
-        on after them.
+        This is the probability that the tokens have these labels and that the span neither begins before nor
+        continues after them.
         """
         tagger, rows, start, bounds = self._encoded(X)
         with Team(threads_of(self.n_jobs)) as team:
@@ -131,9 +131,9 @@ class ChainPredictions:
         return _with_empty(spans_of(tagger, rows, start, path), bounds)
 
     def explain(self, xseq: Any) -> list[Explanation]:
-        """Say for each token of a sentence what its attributes and neighbors add to the score of each label.
+        """Return for each token of a sentence what attributes and neighbors add to the score of each label.
 
-        The transitions are those from and to the labels of the most probable path.
+        The transitions are those to and from the labels of the most probable path.
         """
         tagger, rows, start, _ = self._encoded([xseq])
         with Team(threads_of(self.n_jobs)) as team:
@@ -142,9 +142,9 @@ class ChainPredictions:
         return list(explain_tokens(tagger, self.encoder_.names(), rows, path, probability))
 
     def log_likelihood(self, X: Any, y: Iterable[Iterable[Any]]) -> float:
-        """Return the log-probability of labels, summed over sentences; sets and None are summed over.
+        """Return the log-probability of labels, summed over sentences; sets and None are marginalized.
 
-        Minus infinity if the constraints forbid the labels.
+        It is minus infinity if the constraints forbid the labels.
         """
         tagger, rows, start, bounds = self._encoded(X)
         within = self._allowed(y, bounds)
@@ -157,10 +157,10 @@ class ChainPredictions:
         return float((known - total).sum())
 
     def score(self, X: Any, y: Iterable[Iterable[Any]], sample_weight: Any = None) -> float:
-        """Return the share of tokens labelled right, as sklearn-crfsuite does; sentences may be weighted.
+        """Return the token accuracy, as sklearn-crfsuite does, with optional weights of sentences.
 
-        Tokens whose label is missing or ambiguous do not count; a label that training did not have counts as
-        wrong, with a warning.
+        Tokens whose label is missing or ambiguous are not counted. A label that the training data did not
+        have counts as wrong, with a warning.
         """
         truth, path, start, _ = self._compared(X, y)
         weight = sentence_weights(sample_weight, len(start) - 1)
@@ -174,14 +174,14 @@ class ChainPredictions:
         return float(np.average(path == truth, weights=share))
 
     def span_scorer(self, X: Any, y: Iterable[Iterable[Any]]) -> float:
-        """Return the micro-averaged F1 of spans; as scikit-learn's ``scoring``, give ChainCRF.span_scorer."""
+        """Return the micro-averaged F1 of spans; pass ChainCRF.span_scorer as scikit-learn's ``scoring``."""
         truth, path, start, names = self._compared(X, y)
         return SpanCounter([str(label) for label in names]).scores(truth, path, start).micro.f1
 
     def _compared(
         self, X: Any, y: Iterable[Iterable[Any]]
     ) -> tuple[Ints, Ints, NDArray[np.int64], Sequence[Any]]:
-        """Return true and predicted labels of all tokens, where sentences begin, and the labels' names."""
+        """Return true and predicted labels of all tokens, the sentence starts, and the label names."""
         tagger, rows, start, bounds = self._encoded(X)
         encoder = self._label_encoder()
         truth = encoder.fit_encode(y, bounds).codes
@@ -196,13 +196,13 @@ class ChainPredictions:
         return self.tagger_
 
     def _read_model(self) -> None:
-        """Take over a model from a file, where one is named; refuse where there is none."""
+        """Load the model from a file, if one is named; otherwise raise an error."""
         raise NotFittedError("this ChainCRF has not been trained yet: call fit first, or ChainCRF.load.")
 
     def _encoded(self, X: Any) -> tuple[ChainTagger, SparseRows, NDArray[np.int64], NDArray[np.int64]]:
-        """Return the tagger, the rows of all tokens, and where sentences begin: without empty ones, and with.
+        """Return the tagger, the rows of all tokens, and sentence starts without and with empty ones.
 
-        A chain has at least one token; what is asked about a sentence without tokens has an empty answer.
+        A chain has at least one token, so sentences without tokens get empty answers.
         """
         tagger = self._fitted()
         sentences, sizes = split_empty(as_sentences(X))
@@ -230,7 +230,7 @@ class ChainPredictions:
 
     @property
     def attributes_(self) -> list[str] | None:
-        """The names of the attributes; None before ``fit``, as the other properties here."""
+        """The names of the attributes; like the other properties here, None before ``fit``."""
         return None if self.tagger_ is None else list(self.encoder_.names())
 
     @property
@@ -240,12 +240,12 @@ class ChainPredictions:
 
     @property
     def size_(self) -> int | None:
-        """The number of bytes of the model, as pickled."""
+        """The size of the pickled model, in bytes."""
         return None if self.tagger_ is None else len(pickle.dumps((self.tagger_, self.encoder_)))
 
     @property
     def state_features_(self) -> dict[tuple[str, Any], float] | None:
-        """The weight of each attribute with each label, where it is not zero."""
+        """The nonzero weights, for each pair of attribute and label."""
         if self.tagger_ is None:
             return None
         tagger, names = self.tagger_, self.encoder_.names()
@@ -257,7 +257,7 @@ class ChainPredictions:
 
     @property
     def transition_features_(self) -> dict[tuple[Any, ...], float] | None:
-        """The weight of labels in a row, two or (chains of order 2) three, where it is not zero."""
+        """The nonzero transition weights, for pairs of labels and, in chains of order 2, triples."""
         if self.tagger_ is None:
             return None
         tagger = self.tagger_
@@ -268,12 +268,12 @@ class ChainPredictions:
 
 
 def _with_empty(answers: Iterator[list[Answer]], bounds: NDArray[np.int64]) -> list[list[Answer]]:
-    """Put an empty answer where a sentence has no tokens."""
+    """Insert an empty answer for each sentence without tokens."""
     return [next(answers) if size else [] for size in np.diff(bounds).tolist()]
 
 
 def threads_of(n_jobs: Any) -> int:
-    """Return the number of threads that ``n_jobs`` asks for."""
+    """Return the number of threads for ``n_jobs``."""
     whole = n_jobs is None or (isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool))
     require(whole, "n_jobs", n_jobs, "a whole number, or None")
     return int(thread_count(n_jobs))

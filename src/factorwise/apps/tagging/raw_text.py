@@ -1,9 +1,9 @@
-"""Plain text as a tagger of words takes it: tokens with their places, in sentences; and spans in the text.
+"""Plain text for a tagger of words: split it into sentences of tokens with offsets, and find spans in it.
 
-A token is a web address, a word with the apostrophes, hyphens and periods within it, a number with its
-separators, or any other single character. A sentence ends behind ``.``, ``!``, ``?`` or an ellipsis, with the
-quotes and brackets that close there, unless small letters follow or the period belongs to an initial or to a
-common abbreviation; and at a blank line.
+A token is a web or e-mail address, a word with the apostrophes, hyphens and periods in it, a number with its
+separators, or any other single character. A sentence ends at a blank line, and after ``.``, ``!``, ``?`` or
+an ellipsis with the closing quotes and brackets that follow, unless the next word is in lower case or the
+period belongs to an initial or to a common abbreviation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 
 
 class Token(NamedTuple):
-    """A piece of a text: characters ``start`` to ``end``, the end exclusive."""
+    """A token of a text: its characters from ``start`` to ``end`` (exclusive)."""
 
     text: str
     start: int
@@ -42,7 +42,7 @@ class Token(NamedTuple):
 
 
 class TextSpan(NamedTuple):
-    """A span that a tagger found in a text: characters ``start`` to ``end``, the end exclusive."""
+    """A predicted span of a text: its characters from ``start`` to ``end`` (exclusive)."""
 
     start: int
     end: int
@@ -74,12 +74,12 @@ def split_sentences(text: str) -> list[list[Token]]:
 
 
 def _is_short(word: str) -> bool:
-    """Tell whether a period behind the word belongs to it: initials and abbreviations."""
+    """Return whether a period after the word belongs to it, as in initials and abbreviations."""
     return (len(word) == 1 and word.isupper()) or word.lower() in _ABBREVIATIONS
 
 
 def find_text_spans(tagger: ChainCRF, text: str) -> list[TextSpan]:
-    """Return the spans that a tagger of words finds in a text, in its order."""
+    """Return the spans that a tagger of words predicts in a text, in order of appearance."""
     templates = getattr(getattr(tagger, "encoder_", None), "templates", None)
     if templates is None or templates.n_columns != 1:
         raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""What a user says of labels and how much they count, as training reads it."""
+"""Convert the user's labels, sample weights and class weights into the form that training uses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def supervision_of(
     sample_weight: Any,
     class_weight: Any,
 ) -> Supervision:
-    """Put together what is known of the labels of sentences, which begin at ``start``."""
+    """Return the labels and weights of sentences, which begin at ``start``, as supervision."""
     allowed_row = np.zeros(0, dtype=np.int32)
     if len(known.partial):
         allowed_row = np.full(len(known.codes), -1, dtype=np.int32)
@@ -38,7 +38,7 @@ def supervision_of(
 
 
 def class_costs(class_weight: Any, codes: Ints, names: Sequence[Any]) -> Floats:
-    """Return by how much each right label must lead: the log of its weight; empty without weights."""
+    """Return the margin of each label, which is the log of its class weight; empty without class weights."""
     if class_weight is None:
         return np.zeros(0)
     weight: Floats
@@ -62,7 +62,7 @@ def class_costs(class_weight: Any, codes: Ints, names: Sequence[Any]) -> Floats:
 
 
 def sentence_weights(sample_weight: Any, sentences: int) -> Floats:
-    """Return how much each sentence counts; empty if all count the same."""
+    """Return the weight of each sentence; empty if all sentences have the same weight."""
     if sample_weight is None:
         return np.zeros(0)
     weight = _numbers(sample_weight, "sample_weight")
@@ -77,7 +77,7 @@ def sentence_weights(sample_weight: Any, sentences: int) -> Floats:
 
 
 def random_share(able: Bools, share: float, seed: int) -> Bools:
-    """Choose about a share of all sentences, among those that are able, each with the same chance."""
+    """Choose eligible sentences at random, in number about ``share`` times all sentences, at least one."""
     stream = Stream(seed, len(able))
     order = np.argsort([stream.uniform() for _ in range(len(able))])
     chosen = np.zeros(len(able), dtype=bool)
@@ -86,7 +86,7 @@ def random_share(able: Bools, share: float, seed: int) -> Bools:
 
 
 def held_out_from(sentences: EncodedSentences, chosen: Bools, patience: int | None) -> HeldOutSentences:
-    """Return the sentences that are chosen, to be scored on."""
+    """Return the chosen sentences as held-out sentences."""
     return HeldOutSentences.of(sentences.taken(chosen), patience)
 
 

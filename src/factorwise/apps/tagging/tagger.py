@@ -1,7 +1,7 @@
-"""A trained chain: labels, weights, and all one can ask of them about new sentences.
+"""A trained chain: its labels, its weights, and inference on new sentences.
 
-Everything here takes encoded sentences: `SparseRows`, a row of attributes per token, and ``start``, where
-each sentence begins. Labels go by number.
+All functions take encoded sentences: `SparseRows`, with a row of attributes per token, and ``start``, the
+index of the first token of each sentence. Labels are represented by codes.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from factorwise.variables.sparse_rows import SparseRows
 
 @dataclass(frozen=True, eq=False)
 class ChainTagger:
-    """Labels of a chain and their weights.
+    """The labels and weights of a trained chain.
 
     classes
         The names of the labels.
     features
-        Which attribute has a weight for which label.
+        The pairs of attribute and label that have a weight.
     structure
-        Which labels may follow one another, and which pairs have weights.
+        The transitions that are allowed, and those that have a weight.
     weights : float64[weights]
-        State weights, then transition weights.
+        State weights, followed by transition weights.
     """
 
     classes: tuple[Any, ...]
@@ -54,17 +54,17 @@ class ChainTagger:
 
     @property
     def state_weights(self) -> NDArray[np.float64]:
-        """Weights of attributes with labels."""
+        """The weights of pairs of attribute and label."""
         return self.weights[: len(self.features)]
 
     @property
     def transition_weights(self) -> NDArray[np.float64]:
-        """Weights of labels in a row."""
+        """The weights of transitions."""
         return self.weights[len(self.features) :]
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("classes", "features", "structure", "weights")
-        return {name: self.__dict__[name] for name in names}  # what is computed from them stays behind
+        return {name: self.__dict__[name] for name in names}  # without cached values
 
     @cached_property
     def _groups(self) -> Groups:
@@ -102,7 +102,7 @@ class ChainTagger:
         return Tokens(start, self._layout.entries(rows), self._table, unit, self.state_weights, base)
 
     def _tokens_within(self, rows: SparseRows, start: NDArray[np.int64], allowed: Bools | None) -> Tokens:
-        """As `_tokens`, with labels that ``allowed`` (bool[tokens, labels]) leaves out forbidden."""
+        """Return `_tokens`, with the labels forbidden that ``allowed`` (bool[tokens, labels]) excludes."""
         tokens = self._tokens(rows, start)
         if allowed is None:
             return tokens
@@ -115,7 +115,7 @@ class ChainTagger:
     def decode(
         self, rows: SparseRows, start: NDArray[np.int64], team: Team, allowed: Bools | None = None
     ) -> NDArray[np.int32]:
-        """Return the labels of a best path of each sentence, among those allowed."""
+        """Return the labels of a best path of each sentence, restricted to the allowed labels."""
         tokens = self._tokens_within(rows, start, allowed)
         path = np.zeros(len(rows), dtype=np.int32)
         score = np.zeros(len(start) - 1)
@@ -135,7 +135,7 @@ class ChainTagger:
     def marginals(
         self, rows: SparseRows, start: NDArray[np.int64], team: Team, allowed: Bools | None = None
     ) -> tuple[Floats, Floats]:
-        """Return the probability of each label at each token, and log Z of each sentence."""
+        """Return the marginal probabilities of the labels at each token, and log Z of each sentence."""
         tokens = self._tokens_within(rows, start, allowed)
         steps, shift = self._steps
         out = np.zeros((len(rows), self._columns), dtype=np.float32)
@@ -163,7 +163,7 @@ class ChainTagger:
         return normalized(probability), log_partition
 
     def node_scores(self, rows: SparseRows, start: NDArray[np.int64]) -> Iterator[Floats]:
-        """Yield for each sentence the scores of its labels, float64[tokens, labels]."""
+        """Yield the scores of the labels of each sentence, float64[tokens, labels]."""
         tokens = self._tokens(rows, start)
         for begin, end in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
             yield self._node_scores(tokens, begin, end, None)
@@ -180,23 +180,23 @@ class ChainTagger:
         return node
 
     def log_partition_of(self, node: Floats) -> float:
-        """Log of the sum over all paths, from the scores of one sentence."""
+        """Return the log of the sum over all paths (log Z), from the node scores of one sentence."""
         return self.structure.log_partition(node, self.transition_weights)
 
     def k_best(self, node: Floats, k: int) -> list[Best]:
-        """Return the ``k`` best paths of one sentence, best first; fewer if there are fewer."""
+        """Return the ``k`` best paths of one sentence, best first; fewer if fewer exist."""
         check_count("k", k)
         return self.structure.k_best(node, self.transition_weights, k)
 
     def span_probabilities(
         self, node: Floats, path: Sequence[int], spans: Sequence[tuple[int, int]], goes_on: Bools
     ) -> list[float]:
-        """Return the probability that each span is as in ``path`` and is not part of a longer one.
+        """Return the probability that each span is labelled as in ``path`` and is not part of a longer one.
 
         spans
-            Where each begins and, exclusive, ends.
+            Start and (exclusive) end of each span.
         goes_on : bool[labels, labels]
-            Whether a label continues the span of the label before it.
+            Whether a label continues the span of the previous label.
         """
         if not isinstance(self.structure, FirstOrder):
             total = self.log_partition_of(node)
@@ -234,7 +234,7 @@ class ChainTagger:
         return float(np.exp(self.log_partition_of(inside) - log_total))
 
     def log_probability(self, node: Floats, path: Sequence[int]) -> float:
-        """Log of the probability of one path."""
+        """Return the log-probability of one path."""
         clamped = np.full_like(node, -np.inf)
         places = np.arange(len(node))
         clamped[places, path] = node[places, path]
@@ -247,12 +247,12 @@ class ChainTagger:
 
 
 def normalized(probability: Floats) -> Floats:
-    """Return marginals whose rows add up to one: sums in single precision miss it by some last digits."""
+    """Return marginals rescaled to sum to one, which single-precision sums miss by a rounding error."""
     return np.asarray(probability / probability.sum(axis=1, keepdims=True))
 
 
 def _one_row_each(count: int) -> Entries:
-    """Entries of tokens each of which owns one row of the table."""
+    """Return entries that give each token its own row of the table."""
     none = np.zeros(0, dtype=np.int32)
     column = np.zeros(count + AHEAD, dtype=np.int32)
     column[:count] = np.arange(count, dtype=np.int32)

@@ -1,7 +1,7 @@
-"""From encoded sentences and what is known of their labels to a trained chain.
+"""Train a chain on encoded sentences with full or partial labels.
 
-Read top to bottom: the sentences, which weights there are, the objective, the optimizer, what is watched
-while it runs.
+The parts come in order: the sentences, the choice of weights, the objective, the optimizer, and the
+monitoring of training.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from factorwise.metrics.sequence import SpanCounter
 from factorwise.types import Bools, Ints
 from factorwise.variables.sparse_rows import SparseRows
 
-_MEMORY = 6  # as CRFsuite
-_MEMORY_WITH_L1 = 12  # fewer iterations where weights go to zero
-_SINGLE_ERROR = 1e-6  # of the loss, seen to jump by 2e-7 of itself near the optimum of CoNLL-2000
+_MEMORY = 6  # updates that L-BFGS stores, as in CRFsuite
+_MEMORY_WITH_L1 = 12  # needs fewer iterations when weights go to zero
+_SINGLE_ERROR = 1e-6  # relative error of the loss: jumps of 2e-7 were seen near the optimum of CoNLL-2000
 _DOUBLE_ERROR = 1e-14  # relative rounding error of the objective when its rows are in double precision
 
 
 class EncodedSentences(NamedTuple):
-    """Encoded sentences and what is known of their labels.
+    """Encoded sentences and what is known about their labels.
 
     slot : int32[attributes] or None
-        The kind of each attribute.
+        The slot of each attribute, such as the template that it comes from.
     """
 
     rows: SparseRows
@@ -51,11 +51,11 @@ class EncodedSentences(NamedTuple):
 
     @property
     def complete(self) -> Bools:
-        """Which sentences have no label that is missing or ambiguous, bool[sentences]."""
+        """Which sentences have a single known label for each token, bool[sentences]."""
         return np.asarray(np.minimum.reduceat(self.supervision.truth, self.start[:-1]) >= 0)
 
     def taken(self, chosen: Bools) -> EncodedSentences:
-        """Return the sentences that are chosen (bool[sentences])."""
+        """Return the chosen sentences (bool[sentences])."""
         size = np.diff(self.start)
         token = np.flatnonzero(np.repeat(chosen, size))
         known = self.supervision
@@ -73,7 +73,7 @@ class EncodedSentences(NamedTuple):
 
 
 def repeated_rows(rows: SparseRows, which: NDArray[np.int64]) -> SparseRows:
-    """Return the rows with these numbers, in this order."""
+    """Return the rows with these numbers, in this order; a number may be repeated."""
     size = np.diff(rows.indptr)[which]
     indptr = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
     entry = np.repeat(rows.indptr[which] - indptr[:-1], size) + np.arange(indptr[-1])
@@ -82,14 +82,14 @@ def repeated_rows(rows: SparseRows, which: NDArray[np.int64]) -> SparseRows:
 
 
 class HeldOutSentences(NamedTuple):
-    """Sentences to score the weights on while training.
+    """Sentences on which the weights are scored during training.
 
     truth : int32[tokens]
-        Their labels, all known.
+        The labels, all of which are known.
     patience
-        Stop when so many evaluations in a row brought no better score; None: never.
+        Stop after this many evaluations without a better score; None to never stop early.
     every
-        Iterations between evaluations.
+        Number of iterations between evaluations.
     """
 
     rows: SparseRows
@@ -100,19 +100,19 @@ class HeldOutSentences(NamedTuple):
 
     @classmethod
     def of(cls, sentences: EncodedSentences, patience: int | None = None) -> HeldOutSentences:
-        """Return sentences, all labels of which are known, as something to score weights on."""
+        """Return fully labelled sentences as held-out sentences."""
         return cls(sentences.rows, sentences.start, sentences.supervision.truth, patience)
 
 
 class SpanMeasure(NamedTuple):
-    """How predictions are scored: by spans, or by tokens where labels name no spans."""
+    """The score of predictions: span F1, or token accuracy if the labels are not span labels."""
 
     name: str
     score: Callable[[Ints, Ints, NDArray[np.int64]], float]
 
     @classmethod
     def of(cls, labels: Sequence[Any]) -> SpanMeasure:
-        """Choose by the labels."""
+        """Choose the score that suits the labels."""
         counter = SpanCounter([str(label) for label in labels])
         if counter.unusual:
             return cls("token accuracy", lambda truth, predicted, start: float((truth == predicted).mean()))
@@ -123,18 +123,19 @@ class SpanMeasure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one iteration of training reports.
+    """What is reported about one iteration of training.
 
     objective
-        The penalised objective, or the loss of the pass for an algorithm that has none.
+        The penalized objective; for an online algorithm, the loss of the pass.
     gradient_norm
-        Norm of its gradient; None where there is none.
+        Norm of the gradient; None for an online algorithm.
     active
-        Weights that are not zero.
+        Number of nonzero weights.
     score
-        Span F1 (token accuracy where labels name no spans) on held-out sentences; None if not evaluated.
+        Span F1 (token accuracy if the labels are not span labels) on held-out sentences; None if not
+        evaluated.
     seconds
-        Since training began.
+        Time since training began.
     """
 
     iteration: int
@@ -147,12 +148,12 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A tagger and how it came to be.
+    """A trained tagger and how training ended.
 
     objective
-        At the weights of the tagger; for an online algorithm, the loss of the pass that gave them.
+        The objective at the tagger's weights; for an online algorithm, the loss of the pass that gave them.
     score
-        Of the tagger on held-out sentences, measured as in `Step`; None without any.
+        The tagger's score on held-out sentences, measured as in `Step`; None if there are none.
     """
 
     tagger: ChainTagger
@@ -181,9 +182,10 @@ def train(
     """Train a chain.
 
     constraints
-        What labels must not follow one another: in training and in tagging.
+        Label sequences that are forbidden, in training and in prediction.
     before
-        Gives the weights to begin with, zero by default, and those that stay as they are.
+        An earlier fit, which gives initial weights and those that stay fixed; by default, weights start at
+        zero.
     watch
         Called after each iteration.
     """
@@ -205,7 +207,7 @@ def train(
 
 
 def _present(sentences: EncodedSentences, labels: int) -> tuple[Bools, Bools]:
-    """Return which attributes and which labels the sentences have."""
+    """Return which attributes and which labels occur in the sentences."""
     seen, present = np.zeros(sentences.rows.width, dtype=bool), np.zeros(labels, dtype=bool)
     seen[sentences.rows.indices] = True
     known = sentences.supervision
@@ -215,7 +217,7 @@ def _present(sentences: EncodedSentences, labels: int) -> tuple[Bools, Bools]:
 
 
 def _that_count(sentences: EncodedSentences) -> EncodedSentences:
-    """Leave out sentences of weight zero, so that they do not even say which weights there are."""
+    """Drop sentences of weight zero, so that they do not influence which features get a weight."""
     emphasis = sentences.supervision.emphasis
     if not len(emphasis) or emphasis.all():
         return sentences
@@ -225,7 +227,7 @@ def _that_count(sentences: EncodedSentences) -> EncodedSentences:
 
 
 def _features(sentences: EncodedSentences, labels: int, config: TrainingConfig) -> StateFeatures:
-    """Choose the pairs of attribute and label that get a weight."""
+    """Return the pairs of attribute and label that get a weight."""
     rows, supervision = sentences.rows, sentences.supervision
     if config.all_possible_states and config.min_freq == 0:
         return StateFeatures.all_pairs(rows.width, labels)
@@ -236,10 +238,10 @@ def _features(sentences: EncodedSentences, labels: int, config: TrainingConfig) 
 
 
 def _each_possibility(rows: SparseRows, supervision: Supervision) -> tuple[SparseRows, Ints]:
-    """Repeat tokens known to have one of some labels, once with each of these."""
+    """Repeat each token that has a set of possible labels, once for each of them."""
     open_token = np.flatnonzero(supervision.truth < 0)
     which = supervision.allowed_row[open_token]
-    # of a token that may be anything nothing is known
+    # a token that may have any label says nothing about labels
     some = ~np.asarray(supervision.allowed.all(axis=1))[which]
     token, label = [], []
     for place, row in zip(open_token[some].tolist(), which[some].tolist(), strict=True):
@@ -254,7 +256,7 @@ def _each_possibility(rows: SparseRows, supervision: Supervision) -> tuple[Spars
 def _structure(
     sentences: EncodedSentences, labels: int, config: TrainingConfig, rules: LabelConstraints
 ) -> ChainStructure:
-    """Choose the transitions that get a weight: those seen, or all that are not forbidden."""
+    """Return the transitions that get a weight: observed ones, or all that are not forbidden."""
     truth, start, lowest = sentences.supervision.truth, sentences.start, config.min_freq
     first = FirstOrder.from_labels(
         truth,
@@ -272,7 +274,7 @@ def _structure(
 
 
 class _Watcher:
-    """Keeps the record of training, scores held-out sentences, decides when to stop."""
+    """Records the iterations of training, scores held-out sentences and decides when to stop."""
 
     def __init__(
         self,
@@ -293,7 +295,7 @@ class _Watcher:
         self._began = time.perf_counter()
 
     def tagger(self, weights: NDArray[np.float64]) -> ChainTagger:
-        """Return the tagger with these weights."""
+        """Return a tagger with these weights."""
         return ChainTagger(self.labels, self.features, self.structure, weights)
 
     def see(
@@ -328,11 +330,11 @@ class _Watcher:
     def result(
         self, weights: NDArray[np.float64], objective: float, converged: bool, message: str
     ) -> Trained:
-        """Return the last weights, or the best ones on held-out sentences."""
+        """Return the result with the last weights, or with those that scored best on held-out sentences."""
         if self._best is not None:
             _, objective, weights = self._best
         n_iter = self.steps[-1].iteration if self.steps else 0
-        # measured again: an online algorithm may keep an earlier pass than the last
+        # scored again, because an online algorithm may return the weights of an earlier pass
         score = None if self._held_out is None else self._score(self._held_out, weights)
         return Trained(self.tagger(weights), objective, n_iter, converged, message, score, tuple(self.steps))
 
@@ -340,7 +342,7 @@ class _Watcher:
 def _in_batch(
     sentences: EncodedSentences, config: TrainingConfig, begin: Beginning, watcher: _Watcher
 ) -> Trained:
-    """Minimise minus the log-likelihood plus the prior's penalty."""
+    """Train with a batch algorithm, which minimizes the negative log-likelihood plus the penalty."""
     objective = ChainLikelihood(
         sentences.rows,
         sentences.start,
@@ -396,7 +398,7 @@ def _in_batch(
 def _online(
     sentences: EncodedSentences, config: TrainingConfig, begin: Beginning, watcher: _Watcher
 ) -> Trained:
-    """Correct the weights sentence by sentence; those of attributes that no sentence has stay."""
+    """Train with an online algorithm; weights of attributes that no sentence has stay unchanged."""
 
     def watch(progress: OnlineProgress) -> bool:
         return watcher.see(progress.iteration, progress.loss, None, progress.weights)
@@ -420,7 +422,7 @@ def _online(
 
 
 def without_zeros(tagger: ChainTagger, encoder: Encoder) -> tuple[ChainTagger, Encoder]:
-    """Leave out the state weights that L1 made zero, and the attributes that have no weight left."""
+    """Drop the state weights that are zero, and the attributes that have no weight left."""
     features, used = tagger.features, tagger.state_weights != 0
     if used.all():
         return tagger, encoder

@@ -208,9 +208,8 @@ def split_references(text: str) -> list[str]:
     r"""Return the references in a plain text, each as one line.
 
     References start at lines that are numbered consecutively. Without numbers, blank lines separate them,
-    unless
-    most lines have a year; otherwise each line is a reference. An indented line continues the previous line.
-    Bullets and a heading are removed.
+    unless most lines have a year; otherwise each line is a reference. An indented line continues the previous
+    line. Bullets and a heading are removed.
 
     >>> split_references("A. First.\nB. Second.")
     ['A. First.', 'B. Second.']

@@ -202,8 +202,7 @@ def choose_encoder(
     """Return the encoder for sentences of this form.
 
     With templates, sentences are words or tuples of columns. Otherwise they are matrices, one per sentence,
-    or
-    lists of tokens that are dictionaries or lists of strings.
+    or lists of tokens that are dictionaries or lists of strings.
     """
     if templates is not None:
         if isinstance(templates, str) and templates == "default":
