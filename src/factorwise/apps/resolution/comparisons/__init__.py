@@ -1,4 +1,4 @@
-"""How two records are compared, field by field: measures, cut into levels that carry the weights."""
+"""Compare two records field by field: measures, and thresholds that map them to comparison levels."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Normal forms that are made of others, when a comparison asks for them.
+"""Normal forms that are derived from others when a comparison needs them.
 
 ``grams``
-    Character 3-grams inside the words of ``tokens``; a shorter word is one by itself. Two spellings of a word
-    share most of them, and so do ``VN-4100PC`` and ``VN4100PC``.
+    Character 3-grams inside the words of ``tokens``; a shorter word is one gram. Two spellings of a word
+    share most of their grams, and so do ``VN-4100PC`` and ``VN4100PC``.
 ``codes``
-    Words of ``text`` with a digit, and two words in a row of which one has a digit, joined: ``vn 4100pc`` is
-    ``vn4100pc``, however it was written.
+    Words of ``text`` that contain a digit, and adjacent words of which one contains a digit, joined: ``vn
+    4100pc`` gives ``vn4100pc``, however it was written.
 
-The whole record is compared, too, as if it were a field: its ``tokens`` are the words of all fields.
+The whole record is also compared as if it were a field: its ``tokens`` are the words of all fields.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from factorwise.apps.resolution.normalize.words import (
 )
 from factorwise.variables.sparse_rows import starts_of
 
-RECORD = "whole record"  # what stands for a field where the whole record is compared
-STRETCH = 1 << 18  # records whose words are put together at a time
-_ROWS = 1 << 17  # worked on in one go
-SIZE = 3  # characters of a gram
-_BITS = 21  # of a character of Unicode: three fit into one word of 64
+RECORD = "whole record"  # field name under which the whole record is compared
+STRETCH = 1 << 18  # records in one batch, when the words of whole records are collected
+_ROWS = 1 << 17  # rows processed at a time within a batch
+SIZE = 3  # characters in a gram
+_BITS = 21  # bits of a Unicode character: three of them fit into 64 bits
 
 
-#: Forms of each kind whose words are those of the field; the first that a field has, or all of a name.
+#: Forms from which the words of a field are taken, by kind; ``tokens`` is used alone if a field has it.
 _WORDS = {
     "name": ("tokens", "given", "last"),
     "text": ("tokens",),
@@ -69,7 +69,7 @@ _WORDS = {
 
 
 def has_form(normal: NormalTable, field: str, form: str) -> bool:
-    """Return whether a field has a form, or one that it can be made of."""
+    """Return whether a field has a form, or one from which it can be derived."""
     if field == RECORD and field not in normal:
         return form in ("tokens", "grams")
     if form in normal[field]:
@@ -78,7 +78,7 @@ def has_form(normal: NormalTable, field: str, form: str) -> bool:
 
 
 def form_of(normal: NormalTable, field: str, form: str) -> Form:
-    """Return a form of a field or of the whole record; what has to be made is kept with the table."""
+    """Return a form of a field or of the whole record; a derived form is cached with the table."""
     if field in normal and form in normal[field]:
         return normal[field][form]
     if (field, form) not in normal.derived:
@@ -96,11 +96,11 @@ def _derived(normal: NormalTable, field: str, form: str) -> Form:
         return grams_of(tokens)
     if form == "codes":
         return codes_of(normal[field].strings("text"))
-    return normal[field][form]  # which says what is there
+    return normal[field][form]  # raises an error that lists the existing forms
 
 
 def grams_of_words(words: pa.Array) -> WordRows:
-    """Return the grams inside each word, in their order."""
+    """Return the grams of each word, in order."""
     lengths = np.asarray(pc.utf8_length(words), np.int64)
     text = "".join(words.to_pylist()).encode("utf-32-le") + bytes(4 * (SIZE - 1))
     characters = np.frombuffer(text, np.uint32).astype(np.uint64)
@@ -133,7 +133,7 @@ def grams_of(tokens: Lists) -> Lists:
 
 
 def codes_of(text: Strings) -> Lists:
-    """Return the words with a digit of each row, and each joined with the word before and after it."""
+    """Return the words with a digit of each row, alone and joined with the word before or after."""
     rows = cut_at_spaces(text.values)
     has_digit = np.asarray(pc.match_substring_regex(rows.values, r"\d"), bool)
     word = rows.codes.astype(np.int64)
@@ -200,7 +200,7 @@ def _words_of_rows(normal: NormalTable) -> Lists:
 
 
 def _words_of(field: NormalField) -> Iterator[Lists]:
-    """Yield sets of words, one for each form that has some of the words of a field."""
+    """Yield the sets of words of a field, one for each of its forms that holds words."""
     for name in _WORDS[field.kind]:
         if name not in field:
             continue
@@ -211,7 +211,7 @@ def _words_of(field: NormalField) -> Iterator[Lists]:
             return
         if isinstance(form, Numbers):
             form = _written(form)
-        assert isinstance(form, Strings | Lists)  # vectors have no words
+        assert isinstance(form, Strings | Lists)  # a vector has no words
         words = text_words(form.values)
         if isinstance(form, Strings):
             yield set_of_words(words, normal_text(words)).rows(form.codes)
@@ -221,7 +221,7 @@ def _words_of(field: NormalField) -> Iterator[Lists]:
 
 
 def _written(form: Numbers) -> Strings:
-    """Write numbers as text."""
+    """Format numbers as text."""
     different, codes = np.unique(form.values, return_inverse=True)
     texts = [None if np.isnan(value) else f"{value:.10g}" for value in different.tolist()]
     return encoded(pa.array(texts, pa.string())).rows(codes)

@@ -1,4 +1,4 @@
-"""The characters of a column of strings as numbers, which kernels compare."""
+"""The characters of a column of strings, encoded as numbers for compiled kernels."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 from factorwise.variables.sparse_rows import starts_of
 
 _ASCII = 128
-_WORD = 64  # characters that one word has bits for
+_WORD = 64  # bits in a machine word, each for one character
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Letters:
-    """The characters of different strings, one string after the other.
+    """The characters of distinct strings, concatenated.
 
     start : int64[strings + 1]
-        Where each string begins.
+        Start of each string in ``letters``.
     letters : uint32[characters]
-        Numbers below ``n_letters``, equal for equal characters.
+        Codes below ``n_letters``, equal for equal characters.
     longest
-        Characters of the longest string.
+        Number of characters in the longest string.
     """
 
     start: NDArray[np.int64]
@@ -34,12 +34,12 @@ class Letters:
 
     @property
     def n_words(self) -> int:
-        """Words that have a bit for each character of the longest string."""
+        """Number of machine words that hold one bit per character of the longest string."""
         return max(1, -(-self.longest // _WORD))
 
     @classmethod
     def of(cls, values: pa.Array) -> Letters:
-        """Number the characters of strings; missing ones are empty."""
+        """Encode the characters of strings; missing strings count as empty."""
         texts = values.fill_null("") if values.null_count else values
         lengths = np.asarray(pc.utf8_length(texts), np.int64)
         start, n_letters = starts_of(lengths), _ASCII
@@ -56,7 +56,7 @@ class Letters:
 
 
 def _bytes_of(texts: pa.Array) -> NDArray[np.uint8]:
-    """Return the bytes of strings, one string after the other."""
+    """Return the concatenated bytes of strings."""
     kind = np.int64 if pa.types.is_large_string(texts.type) else np.int32
     _, bounds, data = texts.buffers()
     if data is None or not len(texts):

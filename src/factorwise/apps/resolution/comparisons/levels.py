@@ -1,9 +1,9 @@
-"""Cutting what measures say into a few levels, each with a weight of its own.
+"""Comparison levels: thresholds cut the values of a measure into a few levels, each with its own weight.
 
-Level 0 means that there is nothing to compare: evidence of nothing. Level 1 is a measure of exactly zero
-(different, nothing shared, or no distance). The levels above it hold about equally many of the other values
-that the candidates had when the cuts were chosen, but for the end where pairs are alike: few candidates are
-of one entity, and what tells them from the others happens among the most alike of all.
+Level 0 means that a value is missing, which is no evidence. Level 1 is a measure of exactly zero (different,
+nothing shared, or no distance). The levels above it hold about equal shares of the other values that the
+candidates had when the thresholds were chosen, with finer levels among the most similar pairs: few candidates
+are matches, and what separates these from non-matches happens among the most similar pairs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from factorwise.kernels.text.relations import add_level_weights, cut_levels
 
 NOTHING = 0
 EVEN_PARTS = 7
-#: Shares of the candidates below the further cuts, at the end where pairs are alike.
+#: Shares of candidates below the additional thresholds, at the similar end.
 TAIL = (0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
 FINE_PARTS = 24
 SHARED_PARTS = 48
@@ -28,10 +28,10 @@ _TINY = np.float32(1e-9)
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """Where the levels of one comparison begin.
+    """The thresholds of the levels of one comparison.
 
     edges
-        Ascending; a value below the first has level 1. Empty for a measure that gives levels itself.
+        Ascending thresholds; a value below the first one has level 1. Empty if the measure returns levels.
     size
         Number of levels without level 0.
     """
@@ -41,19 +41,19 @@ class Cuts:
 
     @classmethod
     def of_relation(cls, size: int) -> Cuts:
-        """Cuts of a measure whose values are levels."""
+        """Return the cuts of a measure whose values are levels."""
         return cls((), size)
 
     @classmethod
     def by_quantiles(cls, values: Values, *, falling: bool = False, fine: bool = False) -> Cuts:
-        """Cut so that the values above zero fall in equal parts, and finer ones at their alike end.
+        """Choose thresholds at quantiles of the values above zero, with finer steps at the similar end.
 
         falling
-            Whether lower values are more alike.
+            Whether lower values mean more similar.
         fine
-            Whether there are labels, which can tell many levels apart.
+            Whether to make many levels, whose weights can be learned only with labels.
         """
-        above = values[values > _TINY]  # leaves NaN out
+        above = values[values > _TINY]  # excludes NaN
         if not len(above):
             return cls((float(_TINY),), 2)
         parts, tail = (FINE_PARTS, np.array(FINE_TAIL)) if fine else (EVEN_PARTS, np.array(TAIL))
@@ -63,7 +63,7 @@ class Cuts:
 
     @classmethod
     def by_shares(cls, values: Values) -> Cuts:
-        """Cut so that the values, of either sign, fall in equal parts."""
+        """Choose thresholds at quantiles of all values, of either sign."""
         known = values[~np.isnan(values)]
         if not len(known):
             return cls((0.0,), 2)
@@ -78,11 +78,11 @@ class Cuts:
         return found
 
     def add_weights(self, values: Values, weights: Values, scores: Values) -> None:
-        """Add to each score the weight of the level of its value; ``weights`` has one for level 0 too."""
+        """Add the weight of the level of each value to its score; ``weights`` includes level 0."""
         add_level_weights(values, np.asarray(self.edges, np.float32), weights, scores)
 
     def text(self, level: int) -> str:
-        """Say which values a level holds."""
+        """Describe the values of a level as text."""
         if level == NOTHING:
             return "missing"
         if not self.edges:

@@ -1,8 +1,8 @@
-"""What two records have in common in one normal form: a number for each pair, NaN where one is missing.
+"""Measures of the similarity of two records in one normal form; NaN where a value is missing.
 
-Each measure is prepared once for all rows of a form and then asked about many pairs. Measures depend on how
-rare a value is as a share of the rows, not on how many rows there are: weights that were learned on a
-thousand records mean the same on a million.
+Each measure is prepared once for all rows of a form and then applied to many pairs. Measures depend on the
+relative frequency of values and not on the number of rows, so weights that were learned on a thousand records
+remain valid on a million.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from factorwise.types import Ints
 Rows = NDArray[np.int32]
 Values = NDArray[np.float32]
 
-_FARTHEST = float(np.finfo(np.float32).max)  # distances of huge numbers stay finite
+_FARTHEST = float(np.finfo(np.float32).max)  # keeps distances of huge numbers finite
 
 
 class Measure(Protocol):
@@ -35,12 +35,12 @@ class Measure(Protocol):
 
 
 def rows_of_pairs(first: Ints, second: Ints) -> tuple[Rows, Rows]:
-    """Return the rows of pairs as kernels take them."""
+    """Return the rows of pairs as contiguous int32 arrays, as kernels need them."""
     return np.ascontiguousarray(first, np.int32), np.ascontiguousarray(second, np.int32)
 
 
 class Rarity:
-    """Zero for different strings; for the same one, how rare it is: the -log of its share of the rows."""
+    """Zero for different strings; for equal ones, the rarity: -log of the share of rows with that string."""
 
     def __init__(self, form: Strings) -> None:
         self.codes = form.codes
@@ -49,7 +49,7 @@ class Rarity:
         self.rarity = np.maximum((-np.log(share)).astype(np.float32), np.float32(1e-3))
 
     def __call__(self, first: Ints, second: Ints) -> Values:
-        """Compare rows."""
+        """Compare the rows ``first[k]`` and ``second[k]``."""
         one, two = rows_of_pairs(first, second)
         found = np.empty(len(one), np.float32)
         shared_rarities(self.codes, self.rarity, one, two, found)
@@ -57,33 +57,33 @@ class Rarity:
 
 
 class Likeness:
-    """How alike two strings are, from 0 to 1: what is the same for all ways to compare them."""
+    """Base class of string similarities from 0 to 1."""
 
     def __init__(self, codes: NDArray[np.int32], values: pa.Array) -> None:
         self.codes = codes
         self.column = Letters.of(values)
 
     def __call__(self, first: Ints, second: Ints) -> Values:
-        """Compare rows."""
+        """Compare the rows ``first[k]`` and ``second[k]``."""
         one, two = rows_of_pairs(first, second)
         found = np.empty(len(one), np.float32)
         self.compare(one, two, found)
         return found
 
     def compare(self, first: Rows, second: Rows, found: Values) -> None:
-        """Compare rows into ``found``."""
+        """Compare rows, and write the similarities to ``found``."""
         raise NotImplementedError
 
     def masks(self) -> NDArray[np.uint64]:
-        """Return scratch of a kernel: for each letter as many bits as the longest string has letters."""
+        """Return scratch memory for a kernel: for each character, one bit per position of a string."""
         return np.zeros(self.column.n_letters * self.column.n_words, np.uint64)
 
 
 class JaroWinkler(Likeness):
-    """The similarity of Jaro and Winkler, for names."""
+    """The Jaro-Winkler similarity, for names."""
 
     def compare(self, first: Rows, second: Rows, found: Values) -> None:
-        """Compare rows into ``found``."""
+        """Compare rows, and write the similarities to ``found``."""
         column = self.column
         flags, matched = np.zeros(column.n_words, np.uint64), np.zeros(column.longest, np.uint32)
         text = column.start, column.letters, self.codes
@@ -91,42 +91,42 @@ class JaroWinkler(Likeness):
 
 
 class Edits(Likeness):
-    """One less the edits between two strings, transpositions among them, as a share of the longer one."""
+    """One minus the edit distance, with transpositions, divided by the length of the longer string."""
 
     def compare(self, first: Rows, second: Rows, found: Values) -> None:
-        """Compare rows into ``found``."""
+        """Compare rows, and write the similarities to ``found``."""
         column = self.column
         last_row, table = np.full(column.n_letters, -1, np.int32), np.zeros((3, column.longest + 2), np.int32)
         edit_likeness(column.start, column.letters, self.codes, first, second, last_row, table, found)
 
 
 class SortedWords(Likeness):
-    """The longest common subsequence of two texts whose words are sorted, as a share of both."""
+    """The normalised longest common subsequence of two texts whose words are sorted."""
 
     def compare(self, first: Rows, second: Rows, found: Values) -> None:
-        """Compare rows into ``found``."""
+        """Compare rows, and write the similarities to ``found``."""
         column = self.column
         text = column.start, column.letters, self.codes
         common_subsequences(*text, first, second, self.masks(), np.zeros(column.n_words, np.uint64), found)
 
 
 class Distance:
-    """How far two numbers are apart."""
+    """The absolute difference of two numbers."""
 
     def __init__(self, form: Numbers) -> None:
         self.values = form.values
 
     def __call__(self, first: Ints, second: Ints) -> Values:
-        """Compare rows."""
+        """Compare the rows ``first[k]`` and ``second[k]``."""
         apart = np.abs(self.values[first] - self.values[second])
         return np.minimum(apart, _FARTHEST).astype(np.float32)
 
 
 class LogRatio:
-    """How far the logs of two numbers are apart, each made larger by one first and keeping its sign.
+    """The absolute difference of two numbers after the transformation sign(x) log(1 + |x|).
 
-    For numbers much larger than one that is the log of their ratio, for numbers near zero their difference;
-    of numbers of different sign both logs add up.
+    For numbers much larger than one, this is the log of their ratio, and for numbers near zero their
+    difference. For numbers of different sign, the two logs add up.
     """
 
     def __init__(self, form: Numbers) -> None:
@@ -134,15 +134,15 @@ class LogRatio:
         self.logs = np.sign(form.values) * np.log1p(size)
 
     def __call__(self, first: Ints, second: Ints) -> Values:
-        """Compare rows."""
+        """Compare the rows ``first[k]`` and ``second[k]``."""
         return np.asarray(np.abs(self.logs[first] - self.logs[second]), np.float32)
 
 
 class GivenNames:
-    """How two first names stand to each other, as one of six numbers.
+    """The relation of two first names, as one of six numbers.
 
-    The same; the same but for a nickname; alike in sound; one is an initial of the other; the same initial
-    and another name; another initial.
+    The relations are: the same; the same except for a nickname; similar in sound; one is an initial of the
+    other; a different name with the same initial; a different initial.
     """
 
     def __init__(self, field: NormalField) -> None:
@@ -150,7 +150,7 @@ class GivenNames:
         self.first, self.root, self.sound, self.initial = (field.strings(form).codes for form in forms)
 
     def __call__(self, first: Ints, second: Ints) -> Values:
-        """Compare rows."""
+        """Compare the rows ``first[k]`` and ``second[k]``."""
         one, two = rows_of_pairs(first, second)
         found = np.empty(len(one), np.float32)
         name_relations(self.first, self.root, self.sound, self.initial, one, two, found)
@@ -167,7 +167,7 @@ _OF_NUMBERS: dict[str, Callable[[Numbers], Measure]] = {"distance": Distance, "r
 
 GIVEN_NAMES = "given names"
 
-#: Measures that give one of a few kinds of relation, and what these are, from 1 on.
+#: Measures that return one of a few relations, and the names of these, numbered from 1 on.
 RELATIONS = {
     GIVEN_NAMES: (
         "the same",
@@ -179,12 +179,12 @@ RELATIONS = {
     )
 }
 
-#: Measures whose lower levels are more alike.
+#: Measures for which a lower level means more similar.
 FALLING = frozenset({"distance", "ratio", *RELATIONS})
 
 
 def with_sorted_words(values: pa.Array) -> pa.Array:
-    """Return texts with their words in order."""
+    """Return texts with the words of each text sorted."""
     texts = [" ".join(sorted(text.split())) if text else "" for text in values.to_pylist()]
     return pa.array(texts, pa.string())
 

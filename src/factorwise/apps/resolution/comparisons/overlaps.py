@@ -1,18 +1,18 @@
-"""Measures of two sets of values: what they share, weighted by how rare it is; and of two vectors.
+"""Overlap measures of two sets of values, weighted by rarity, and the cosine of two vectors.
 
 ``shared``
-    The rarity of the shared values, summed up.
+    The sum of the rarities of the shared values.
 ``cosine``
-    The cosine of the two sets, their values weighted by rarity; of vectors as they are.
+    The cosine of the two sets, with values weighted by rarity, or the cosine of two vectors.
 ``containment``
-    The share of the smaller set that the other has too, again by rarity.
+    The share of the smaller set that is also in the other one, weighted by rarity.
 ``smaller lead``, ``larger lead``
-    How far the pair leads the other candidates of either of its records: its cosine, divided by the sum of it
-    and the highest cosine that the record has with another candidate. It is one half where two candidates
-    come equally close, more for the closest one, less for others. Of the two records' numbers, one comparison
-    has the smaller and one the larger.
+    The lead of the pair over the other candidates of a record: the cosine of the pair, divided by the sum of
+    this cosine and the highest cosine of the record with another candidate. The lead is one half if two
+    candidates are equally close, more for the closest one, and less for others. Each pair has two leads, one
+    for either record: one comparison uses the smaller, another the larger.
 
-All measures of one form are read off one pass over the pairs.
+All measures of one form are computed in one pass over the pairs.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ SMALLER_LEAD, LARGER_LEAD = "smaller lead", "larger lead"
 #: Measures of a pair that depend on the other candidates of its records.
 LEADS = frozenset({SMALLER_LEAD, LARGER_LEAD})
 _OF_SUMS = frozenset({SHARED, CONTAINMENT})
-_BELOW_ONE = np.nextafter(np.float32(1.0), np.float32(0.0))  # the highest cosine of different sets
-_CHUNK = 1 << 18  # pairs that are looked at in one go
+_BELOW_ONE = np.nextafter(np.float32(1.0), np.float32(0.0))  # highest cosine of sets that differ
+_CHUNK = 1 << 18  # pairs processed at a time
 
 
 class HasPairs(Protocol):
@@ -55,22 +55,22 @@ class HasPairs(Protocol):
 
     @property
     def second(self) -> Ints:
-        """The other."""
+        """The other row of each pair."""
         ...
 
 
 class OverlapPairs(NamedTuple):
-    """Pairs of rows, and nothing else."""
+    """Pairs of rows, without anything else."""
 
     first: Ints
     second: Ints
 
 
 class Leads(NamedTuple):
-    """The highest two cosines that each row of a form has with its candidates; zero where there are fewer.
+    """The highest two cosines of each row of a form with its candidates; zero if there are fewer.
 
     cosine
-        Those of the candidates in turn, zero or more, to be looked up; None to compute them again.
+        The cosines of all candidates, in order and not below zero; None to compute them again.
     """
 
     best: Values
@@ -79,7 +79,7 @@ class Leads(NamedTuple):
 
     @staticmethod
     def among(form: Lists | Vectors, pairs: HasPairs, columns: Columns = IN_MEMORY) -> Leads:
-        """Find them among all candidate pairs, whose cosines are kept in columns."""
+        """Compute the leads among all candidate pairs, and keep the cosines in columns."""
         of_form = Overlaps(form, (COSINE,)) if isinstance(form, Lists) else VectorCosines(form, (COSINE,))
         kept = columns.make(len(pairs.first), np.float32)
         best, runner_up = np.zeros((2, len(form)), np.float32)
@@ -94,17 +94,17 @@ class Leads(NamedTuple):
         return found
 
     def rows(self, rows: Ints) -> Leads:
-        """Return those of some rows."""
+        """Return the leads of some rows, without cosines."""
         return Leads(self.best[rows], self.runner_up[rows])
 
     def add(self, rows: Ints, others: Leads) -> None:
-        """Take in what further pairs say of some rows, which are different."""
+        """Merge in the leads that other pairs gave for some rows, which must be distinct."""
         best, lower = self.best[rows], np.minimum(self.best[rows], others.best)
         self.best[rows] = np.maximum(best, others.best)
         self.runner_up[rows] = np.maximum(np.maximum(self.runner_up[rows], others.runner_up), lower)
 
     def measure(self, first: Rows, second: Rows, cosine: Values) -> dict[str, Values]:
-        """Return the smaller and the larger lead of each pair, by name; cosines are zero or more."""
+        """Return the smaller and the larger lead of each pair, by name; cosines must not be negative."""
         smaller, larger = np.empty((2, len(first)), np.float32)
         leads(first, second, cosine, self.best, self.runner_up, smaller, larger)
         return {SMALLER_LEAD: smaller, LARGER_LEAD: larger}
@@ -114,7 +114,7 @@ class Overlaps:
     """Measures of sets, prepared for the rows of a form.
 
     best
-        What leads are measured against, if they are wanted.
+        The highest cosines, which measures of leads need; None if there are no such measures.
     """
 
     def __init__(self, form: Lists, measures: Sequence[str], best: Leads | None = None) -> None:
@@ -130,7 +130,7 @@ class Overlaps:
         self.leads = _needed(best, measures)
 
     def __call__(self, first: Ints, second: Ints, cosine: Values | None = None) -> list[Values]:
-        """Compare rows; one array for each measure. The cosine may be known, zero where a row is missing."""
+        """Return an array for each measure; ``cosine`` is used if it is known, with zero for missing."""
         one, two = np.asarray(first, np.int32), np.asarray(second, np.int32)
         sums = squares = np.zeros(0, np.float32)
         if cosine is None or self._needs_sums:
@@ -151,31 +151,31 @@ class Overlaps:
 
     @cached_property
     def total(self) -> Values:
-        """Rarity of all values of each row, summed up as for a pair: what is contained is so wholly."""
+        """Sum of the rarities of each row, rounded as for pairs, so that full containment is exactly 1."""
         rows = np.arange(len(self.form), dtype=np.int32)
         return np.where(self.missing, np.float32(1.0), self._shared(self.rarity, rows, rows))
 
     @cached_property
     def own_squares(self) -> Values:
-        """Squared rarities of all values of each row, summed up as for a pair."""
+        """Sum of the squared rarities of each row, rounded as for pairs."""
         rows = np.arange(len(self.form), dtype=np.int32)
         return self._shared(self.squares, rows, rows)
 
     @cached_property
     def norm(self) -> Values:
-        """Length of each row as a vector; one where it is missing, to be divided by."""
+        """Norm of each row as a vector; one where a row is missing, so that it can be a divisor."""
         norms = np.sqrt(self.own_squares)
         return np.where(norms > 0.0, norms, np.float32(1.0))
 
     def _cosine(self, first: Rows, second: Rows, squares: Values) -> Values:
-        """Return the cosine of rows, of which the shared squares are given."""
+        """Return the cosine of rows, given the sums of the squares that they share."""
         cosine = np.minimum(squares / (self.norm[first] * self.norm[second]), _BELOW_ONE)
         own = self.own_squares
-        cosine[(squares == own[first]) & (squares == own[second])] = 1.0  # equal sets, whatever rounding does
+        cosine[(squares == own[first]) & (squares == own[second])] = 1.0  # equal sets, despite rounding
         return cosine
 
     def _sums(self, first: Rows, second: Rows) -> tuple[Values, Values]:
-        """Sum rarities and their squares over what rows share, as far as some measure needs them."""
+        """Sum rarities and squared rarities over shared values, if a measure needs them."""
         if self._needs_sums and self._needs_cosine:
             sums, squares = np.empty((2, len(first)), np.float32)
             both = np.stack([self.rarity, self.squares], axis=1)
@@ -188,7 +188,7 @@ class Overlaps:
         return found, found
 
     def _shared(self, weight: Values, first: Rows, second: Rows) -> Values:
-        """Sum a weight over what rows share."""
+        """Sum a weight over the values that two rows share."""
         found = np.empty(len(first), np.float32)
         form = self.form
         set_overlaps(form.offsets, form.codes, weight, first, second, np.zeros_like(weight), found)
@@ -196,10 +196,10 @@ class Overlaps:
 
 
 class VectorCosines:
-    """The cosine of two vectors, and how far it leads; prepared for the rows of a form.
+    """The cosine of two vectors, and its leads, prepared for the rows of a form.
 
     best
-        What leads are measured against, if they are wanted.
+        The highest cosines, which measures of leads need; None if there are no such measures.
     """
 
     def __init__(self, form: Vectors, measures: Sequence[str], best: Leads | None = None) -> None:
@@ -207,7 +207,7 @@ class VectorCosines:
         self.leads = _needed(best, measures)
 
     def __call__(self, first: Ints, second: Ints, cosine: Values | None = None) -> list[Values]:
-        """Compare rows; one array for each measure. Cosines are computed even if they are known."""
+        """Return an array for each measure; cosines are computed even if they are given."""
         one, two = np.asarray(first, np.int32), np.asarray(second, np.int32)
         found: dict[str, Values] = {COSINE: self.form.cosines(one, two)}
         if self.leads is not None:

@@ -1,4 +1,4 @@
-"""Which comparisons the fields of each kind get, and the levels of many pairs in all of them."""
+"""Plan the comparisons of each kind of field, and compute the comparison levels of many pairs."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
 from factorwise.validation import as_number, as_text, as_whole
 
-PAIR_SCORE = "log odds"  # the measure of pairs that another tool has scored
+PAIR_SCORE = "log odds"  # the measure for pairs that another tool has scored
 
-#: For each kind the forms that are compared, and by which measure.
+#: The forms that are compared for each kind of field, with their measures.
 COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
     "name": (
         ("first", "given names"),
@@ -82,8 +82,8 @@ COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
     "source": (),  # see `source_pair_forms`
     RECORD: tuple(("grams", measure) for measure in (COSINE, SMALLER_LEAD, LARGER_LEAD)),
 }
-#: What is compared instead where no labels tell how much a comparison is worth beside others: a mixture takes
-#: comparisons of different fields for independent, which those of whole records are not.
+#: Replacements for learning without labels, for the kinds listed: a mixture assumes that comparisons of
+#: different fields are independent, which comparisons of whole records are not.
 WITHOUT_LABELS: dict[str, tuple[tuple[str, str], ...]] = {
     "text": (("text", "rarity"), ("text", "words"), ("tokens", "shared"), ("tokens", "cosine")),
     "address": (("text", "words"), *COMPARED["address"]),
@@ -91,7 +91,7 @@ WITHOUT_LABELS: dict[str, tuple[tuple[str, str], ...]] = {
     "scores": (),
     RECORD: (),
 }
-#: Comparisons left out where there are many pairs: slow ones, and ones that tell little beside others.
+#: Comparisons left out if there are many pairs: slow ones, and ones that add little to others.
 LEFT_OUT: dict[str, tuple[tuple[str, str], ...]] = {
     "name": (("tokens", "cosine"), ("middle", "jaro-winkler")),
     "text": (("grams", "cosine"), ("text", "words"), ("tokens", "shared")),
@@ -100,19 +100,19 @@ LEFT_OUT: dict[str, tuple[tuple[str, str], ...]] = {
     "address": (("text", "words"), ("tokens", "cosine")),
     "location": (("text", "words"),),
 }
-#: Forms that stand in for others where there are many pairs.
+#: Forms that replace others if there are many pairs.
 STAND_INS = {(RECORD, "grams"): "tokens"}
 MANY_PAIRS = 1_000_000
-FEWEST_CODES = 0.1  # share of the pairs that have codes, where a text is compared by its codes
-LARGEST_LEVEL = 255  # levels are bytes
-CHUNK = 1 << 18  # pairs that are compared at a time
+FEWEST_CODES = 0.1  # least share of pairs that have codes, for a text to be compared by codes
+LARGEST_LEVEL = 255  # levels are stored as bytes
+CHUNK = 1 << 18  # pairs compared at a time
 
 LeadsOfForms = Mapping[tuple[str, str], Leads]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One form of one field, how it is compared, and where its levels are cut."""
+    """A form of a field, the measure that compares it, and the thresholds of its levels."""
 
     field: str
     form: str
@@ -121,11 +121,11 @@ class Comparison:
 
     @property
     def name(self) -> str:
-        """What it is called where weights are listed."""
+        """The name of the comparison in lists of weights."""
         return f"{self.field}: {self.measure} of {self.form}"
 
     def level_text(self, level: int) -> str:
-        """Say what a level holds."""
+        """Describe a level as text."""
         if level > 0 and self.measure == PAIR:
             return "yes"
         if level > 0 and self.measure in RELATIONS:
@@ -133,13 +133,13 @@ class Comparison:
         return self.cuts.text(level)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, for a model file."""
+        """Return JSON values, for a model file."""
         cuts = {"edges": list(self.cuts.edges), "size": self.cuts.size}
         return {"field": self.field, "form": self.form, "measure": self.measure, **cuts}
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> Comparison:
-        """Read what `as_dict` gave."""
+        """Restore a comparison from the result of `as_dict`."""
         field, form, measure = (as_text(name, saved[name]) for name in ("field", "form", "measure"))
         edges = tuple(as_number("edges", edge) for edge in saved["edges"])
         size = as_whole("size", saved["size"], 1, LARGEST_LEVEL)
@@ -151,7 +151,7 @@ class Comparison:
 def compared_forms(
     normal: NormalTable, n_pairs: int, *, labels: bool = True
 ) -> Iterator[tuple[str, str, str]]:
-    """Name the forms of all fields that are compared where there are so many pairs, with the measure."""
+    """Yield field, form and measure of the comparisons that are used for ``n_pairs`` pairs."""
     compared = COMPARED if labels else COMPARED | WITHOUT_LABELS
     kinds = {field.name: field.kind for field in normal.values()}
     if RECORD not in kinds:
@@ -160,7 +160,7 @@ def compared_forms(
         if kind == "source" and labels:
             yield from ((field, form, PAIR) for form in source_pair_forms(normal[field].strings("source")))
         for form, measure in compared[kind]:
-            # a list of words has no keys, as one of names has, that could stand in for its items
+            # only a list of names has keys, which can replace its items
             spared = kind == "list" and "keys" not in normal[field]
             many = n_pairs > MANY_PAIRS and not spared
             if many and (form, measure) in LEFT_OUT.get(kind, ()):
@@ -175,18 +175,18 @@ def compared_forms(
 def planned(
     normal: NormalTable, first: Ints, second: Ints, among: HasPairs | None = None, *, labels: bool = True
 ) -> list[Comparison]:
-    """Choose the comparisons, cut by what these pairs (candidates, or a sample of them) are like.
+    """Choose the comparisons, with thresholds from the values of these pairs, a sample of the candidates.
 
-    A form that tells no two pairs apart is left out.
+    A comparison that has the same level for all of these pairs is left out.
 
     among
-        All candidates; None for these pairs alone.
+        All candidates; None if these pairs are all.
     labels
-        Whether labels will tell what each comparison is worth: then there are more of them, those that are
-        made without labels included, and their levels are finer.
+        Whether weights will be learned from labels: then there are more comparisons, which include those
+        made without labels, and levels are finer.
     """
     candidates = OverlapPairs(first, second) if among is None else among
-    plans = (labels, False)  # with labels, the label-free weights are where learning starts
+    plans = (labels, False)  # with labels, learning starts from the weights without labels
     each = (compared_forms(normal, len(candidates.first), labels=plan) for plan in plans)
     wanted = list(dict.fromkeys(form for forms in each for form in forms))
     found: list[Comparison] = []
@@ -207,19 +207,20 @@ def planned(
 
 
 def _hardly_any(values: Values) -> bool:
-    """Return whether a measure has something to compare in so few pairs that they are chance."""
+    """Return whether a measure has values for too few pairs to be of use."""
     return bool(np.isnan(values).mean() > 1.0 - FEWEST_CODES)
 
 
 class Witness(NamedTuple):
-    """Measures that are taken together.
+    """Measures that are computed together.
 
     places
-        Which of the wanted measures they are.
+        Their positions among the wanted measures.
     measure
-        Gives an array for each of them.
+        Returns an array for each of them.
     known
-        What it need not compute of all candidates in turn, and takes as a third argument, if there is such.
+        Values of all candidates, in order, that ``measure`` takes as a third argument; None if there are
+        none.
     """
 
     places: tuple[int, ...]
@@ -232,10 +233,10 @@ def witnesses(
     wanted: Sequence[tuple[str, str, str]],
     among: HasPairs | LeadsOfForms | None = None,
 ) -> Iterator[Witness]:
-    """Prepare measures, named by field, form and measure; those of one form of lists are taken together.
+    """Prepare measures, given by field, form and measure; those of one form of lists share a witness.
 
     among
-        All candidates, if some measure depends on them, or what was found among them by field and form.
+        All candidates, if a measure depends on them, or their leads by field and form.
     """
     together: dict[tuple[str, str], list[int]] = {}
     for place, (field, form, _) in enumerate(wanted):
@@ -282,8 +283,8 @@ class Comparer:
     """Comparisons prepared for the rows of a table.
 
     among
-        All candidates, if some comparison is one with the other candidates of a record, or what was found
-        among them by field and form.
+        All candidates, if a comparison depends on the other candidates of a record, or their leads by
+        field and form.
     """
 
     def __init__(
@@ -301,16 +302,16 @@ class Comparer:
         return witnesses(self.normal, wanted, self.among)
 
     def _witnesses(self) -> Iterable[Witness]:
-        """Yield the measures; those of a table whose forms lie in files are prepared anew, one at a time."""
+        """Return the measures; if forms are stored in files, they are prepared again, one at a time."""
         return self._prepare() if self._kept is None else self._kept
 
     def values(self, first: Ints, second: Ints) -> list[Values]:
-        """Return what the measures say of some pairs, an array for each comparison."""
+        """Return the measured values of some pairs, as an array for each comparison."""
         found = dict(self._measured(first, second))
         return [found[place] for place in range(len(self.comparisons))]
 
     def levels(self, first: Ints, second: Ints) -> NDArray[np.uint8]:
-        """Return the levels of some pairs, a row for each."""
+        """Return the levels of some pairs, with a row for each pair."""
         found = np.empty((len(first), len(self.comparisons)), np.uint8)
         for place, values in self._measured(first, second):
             found[:, place] = self.comparisons[place].cuts.levels(values)
@@ -321,7 +322,7 @@ class Comparer:
             yield from zip(witness.places, witness.measure(first, second), strict=True)
 
     def all_levels(self, first: Ints, second: Ints, team: Team) -> NDArray[np.uint8]:
-        """Return the levels of many pairs, compared in parts."""
+        """Return the levels of many pairs, computed in parts by several threads."""
         found = np.empty((len(first), len(self.comparisons)), np.uint8)
 
         def part(low: int, high: int) -> None:
@@ -334,10 +335,10 @@ class Comparer:
     def scores(
         self, weights: Iterable[NDArray[np.float64]], first: Ints, second: Ints, team: Team
     ) -> NDArray[np.float32]:
-        """Return the sum of the weights of the levels of many pairs, compared in parts.
+        """Return the sum of the level weights of many pairs, computed in parts by several threads.
 
         weights
-            For each comparison those of its levels, level 0 included.
+            The weights of the levels of each comparison, including level 0.
         """
         tables = [np.asarray(table, np.float32) for table in weights]
         found = self.normal.columns.make(len(first), np.float32)
@@ -359,6 +360,6 @@ class Comparer:
 
 
 def chunks(low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Cut a range of pairs into parts that fit into the caches well enough."""
+    """Yield the bounds of parts of a range of pairs that about fit into the CPU caches."""
     for a in range(low, high, CHUNK):
         yield a, min(a + CHUNK, high)

@@ -1,8 +1,8 @@
-"""Comparing pairs in tasks that are given two ranges of records, and the pairs across them.
+"""Compare pairs in distributed tasks, each of which gets two ranges of records and the pairs across them.
 
-The normal forms of a range are brought to where tasks run once. A task is a pure function; the scores are the
-same bits as those of all pairs at once. Comparisons with the other candidates of a record need the best of
-these first: each task says what its pairs have shown, and that is put together.
+The normal forms of a range are sent to each worker only once. A task is a pure function, and scores are
+bit-identical to those of all pairs at once. Comparisons that depend on the other candidates of a record need
+the leads first: each task computes them for its pairs, and the results are merged.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from factorwise.kernels.compile.threads import Team
 from factorwise.types import Int32s, Int64s
 
 ROWS_OF_A_RANGE = 1 << 20
-RANGES = 16  # of a larger table, at most
+RANGES = 16  # most ranges; the ranges of a larger table are larger
 PAIRS_OF_A_TASK = (
     1 << 20
-)  # within a range; four times as many across two, which have to be put together first
-_BY_TEXT = frozenset({"jaro-winkler", "edits", "words", PAIR})  # measures that look at texts, not at codes
+)  # pairs of a task within a range; four times as many across two ranges, which are joined first
+_BY_TEXT = frozenset({"jaro-winkler", "edits", "words", PAIR})  # measures that need texts, not only codes
 _OF_GIVEN_NAMES = ("first", "root", "first_sound", "first_initial")
 
 
@@ -39,7 +39,7 @@ class RecordRange(NamedTuple):
     """The normal forms of a range of records.
 
     kinds
-        Of the fields that the forms are of; forms of others are derived ones.
+        The kinds of the fields that have forms; forms of other fields are derived.
     """
 
     n_rows: int
@@ -47,7 +47,7 @@ class RecordRange(NamedTuple):
     kinds: Mapping[str, str]
 
     def table(self, other: RecordRange | None, names: Sequence[Name]) -> NormalTable:
-        """Return some forms as a table, with the rows of another range behind these."""
+        """Return some forms as a table, followed by the rows of another range if one is given."""
         if other is None:
             return table_of(((name, self.forms[name].form) for name in names), self.kinds, self.n_rows)
         joined = ((name, join_cuts(self.forms[name], other.forms[name])) for name in names)
@@ -55,10 +55,10 @@ class RecordRange(NamedTuple):
 
 
 class RangedPairs:
-    """Pairs of the rows of a table, to be compared in tasks.
+    """A table in ranges of records, whose pairs are compared in tasks on an executor.
 
     among
-        All candidates, if some comparison is one with the other candidates of a record.
+        All candidates, which comparisons with the other candidates of a record need.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class RangedPairs:
         forms = {name: form_of(normal, *name) for name in texts}
         self.size = max(ROWS_OF_A_RANGE, -(-normal.n_rows // RANGES))
         if any(isinstance(form, PairValues) for form in forms.values()):
-            self.size = max(normal.n_rows, 1)  # numbers of pairs are not those of one range or another
+            self.size = max(normal.n_rows, 1)  # pair values refer to rows of the whole table
         starts = range(0, normal.n_rows, self.size)
         self._ranges = [executor.share(self._cut(forms, texts, low)) for low in starts]
         self._leads: dict[Name, Leads] = {}
@@ -80,10 +80,10 @@ class RangedPairs:
             self._find_leads(wanted, among)
 
     def scores(self, weights: Sequence[NDArray[np.float64]], pairs: HasPairs) -> NDArray[np.float32]:
-        """Return the sum of the weights of the levels of pairs, which are ordered by their first rows.
+        """Return the sum of the level weights of pairs, which must be sorted by their first rows.
 
         weights
-            For each comparison those of its levels, level 0 included.
+            The weights of the levels of each comparison, including level 0.
         """
         found = self.normal.columns.make(len(pairs.first), np.float32)
         settings = self.comparisons, weights
@@ -92,7 +92,7 @@ class RangedPairs:
         return found
 
     def _find_leads(self, names: Sequence[Name], among: HasPairs) -> None:
-        """Find the best candidates of each row."""
+        """Compute the leads of all rows, in tasks."""
         count = self.normal.n_rows
         found = {name: Leads(*(np.zeros(count, np.float32) for _ in range(2))) for name in names}
         for rows, _, answer in self._answers(best_of_pairs, among, (names,), {}):
@@ -126,9 +126,9 @@ class RangedPairs:
             yield (*asked.pop(number), answer)
 
     def _pieces(self, pairs: HasPairs) -> Iterator[tuple[int, int, Int64s]]:
-        """Yield two ranges, and the places of some pairs across them or within the only one."""
+        """Yield two ranges, which may be the same, and the positions of some pairs across them."""
         starts = np.minimum(np.arange(len(self._ranges) + 1) * self.size, self.normal.n_rows)
-        edges = np.searchsorted(pairs.first, starts.astype(np.int32))  # which leaves the many as they are
+        edges = np.searchsorted(pairs.first, starts.astype(np.int32))  # int32 avoids a copy of the first rows
         for one, (low, high) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
             other = (np.asarray(pairs.second[low:high]) // self.size).astype(np.uint8)
             for two in np.unique(other).tolist():
@@ -143,7 +143,7 @@ class RangedPairs:
         return np.arange(low, min(low + self.size, self.normal.n_rows), dtype=np.int32)
 
     def _cut(self, forms: Mapping[Name, Form], texts: Mapping[Name, bool], low: int) -> RecordRange:
-        """Return the forms of the range that begins at a row."""
+        """Return the forms of the range that starts at row ``low``."""
         rows = self._rows(low // self.size)
         cut = {name: cut_rows(form, rows, texts=texts[name]) for name, form in forms.items()}
         self.normal.columns.rest()
@@ -160,7 +160,7 @@ def compare_pairs(
     comparisons: Sequence[Comparison],
     weights: Sequence[NDArray[np.float64]],
 ) -> NDArray[np.float32]:
-    """Return the scores of the pairs of a task, compared in one thread."""
+    """Return the scores of the pairs of a task, computed by one thread."""
     with Team(1) as team:
         comparer = Comparer(one.table(two, list(one.forms)), comparisons, leads)
         return comparer.scores(weights, first, second, team)
@@ -174,14 +174,14 @@ def best_of_pairs(
     leads: Mapping[Name, Leads],
     names: Sequence[Name],
 ) -> list[Leads]:
-    """Return the best candidates of each row as far as the pairs of a task tell, for some forms."""
+    """Return the leads of each row among the pairs of a task, for some forms."""
     pairs, normal = OverlapPairs(first, second), one.table(two, names)
     found = (Leads.among(form_of(normal, *name), pairs) for name in names)  # type: ignore[arg-type]
     return [best._replace(cosine=None) for best in found]
 
 
 def _forms_of(comparisons: Sequence[Comparison]) -> Iterator[tuple[Name, bool]]:
-    """Name the forms that are looked at, and whether their texts are."""
+    """Yield the names of the forms that are needed, and whether their texts are needed as well."""
     for one in comparisons:
         if one.measure == GIVEN_NAMES:
             yield from (((one.field, form), False) for form in _OF_GIVEN_NAMES)

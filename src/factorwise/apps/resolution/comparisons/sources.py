@@ -1,6 +1,6 @@
-"""Which two sources the records of a pair are from: a comparison for each two sources, or one twice.
+"""Comparisons by the sources of a pair: one for each pair of sources, including a source with itself.
 
-So links between two catalogs, or within one, may count for more or for less than others, as labels say.
+With labels, links between two catalogs, or within one, can so get a weight of their own.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from factorwise.apps.resolution.comparisons.measures import Values
 from factorwise.apps.resolution.normalize.forms import Strings
 from factorwise.types import Ints
 
-PAIR, YES = "pair", Cuts((0.5,), 2)  # the measure, and its levels, of which the first is never met
-MOST_SOURCES = 6  # the most frequent ones that are told apart
+PAIR, YES = "pair", Cuts((0.5,), 2)  # the measure and its levels; level 1 never occurs
+MOST_SOURCES = 6  # only the most frequent sources get comparisons
 
 
 def source_pair_forms(form: Strings) -> list[str]:
-    """Name the pairs of the most frequent sources, each with itself too."""
+    """Return the names of all pairs of the most frequent sources, including a source with itself."""
     counts = form.frequencies().counts
     names = form.values.to_pylist()
     frequent = [names[place] for place in np.argsort(-counts, kind="stable")[:MOST_SOURCES].tolist()]
@@ -27,7 +27,7 @@ def source_pair_forms(form: Strings) -> list[str]:
 
 
 class SourcePair:
-    """One for pairs of records that are from the two named sources; NaN, which says nothing, for others."""
+    """One for pairs of records from the two named sources; NaN, which means missing, for others."""
 
     def __init__(self, form: Strings, name: str) -> None:
         names = form.values.to_pylist()
@@ -37,10 +37,10 @@ class SourcePair:
             if _name(*sorted((names[one], names[two]))) == name
         )
         self.codes = form.codes
-        self.ends = ends[0] if ends else (-2, -2)  # sources that are not there
+        self.ends = ends[0] if ends else (-2, -2)  # codes that no record has
 
     def __call__(self, first: Ints, second: Ints) -> Values:
-        """Compare rows."""
+        """Compare the rows ``first[k]`` and ``second[k]``."""
         one, two = self.codes[first], self.codes[second]
         a, b = self.ends
         fits = ((one == a) & (two == b)) | ((one == b) & (two == a))

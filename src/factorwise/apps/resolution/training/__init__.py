@@ -1,4 +1,4 @@
-"""Learning to resolve: from labelled entities and pairs, from a few of them, and from none."""
+"""Fit a resolver to labelled entities, to labelled pairs, to a few of either, or without labels."""
 
 from __future__ import annotations
 

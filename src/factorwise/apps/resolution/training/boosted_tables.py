@@ -1,8 +1,8 @@
-"""Weights of comparison levels by gradient boosting: a sum of tables, one for each comparison.
+"""Match weights by gradient boosting: a sum of tables, one for each comparison.
 
-Every round looks at one comparison alone, so that the sum can be read off as a weight for each level. No
-weight falls where pairs become more alike. Boosting takes the comparison that tells most at each step, and so
-shares what correlated comparisons say among them.
+Every boosting round uses a single comparison, so that the sum is a weight for each level. Weights are
+monotone in similarity, where a direction is given. Each round takes the comparison that lowers the loss most,
+so the evidence of correlated comparisons is divided among them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_PAIRS = 60_000
 
 
 class Boosting(NamedTuple):
-    """How tables are boosted: rounds, learning rate, pieces of a table, pairs of a piece, and ridge."""
+    """Boosting settings: rounds, learning rate, leaves per table, least pairs per leaf, and L2 penalty."""
 
     rounds: int = 150
     rate: float = 0.08
@@ -41,14 +41,14 @@ def boost_tables(
     *,
     seed: int,
 ) -> LevelWeights:
-    """Fit the weights of links and of their comparison levels to pairs that are known to be the same, or not.
+    """Fit the link weight and the match weights of comparison levels to labelled pairs.
 
-    The weights are for what is added to the scores that the pairs start from.
+    The weights are added to the initial scores of the pairs.
 
     sizes
-        Levels of each comparison, without level 0.
+        Number of levels of each comparison, without level 0.
     directions
-        For each comparison 1 where higher levels are more alike, -1 where lower ones are, 0 for neither.
+        For each comparison, 1 if higher levels mean more similar, -1 if lower levels do, 0 for neither.
     """
     weights = LevelWeights.zeros(sizes)
     if examples.teach_nothing:

@@ -1,10 +1,10 @@
-"""From scores to probabilities: the temperature of single records, and the odds of merges.
+"""Calibration: turn scores into probabilities, with a temperature for single records and odds of merges.
 
-Both are fitted on entities that the weights were not learned from, but among all the others: kept by
-themselves they would meet few of the records that they can be confused with, and look surer than they are.
+Both are fitted on held-out entities, which are clustered together with all other records: in a smaller table
+they would meet few of the records that they can be confused with, and probabilities would be overconfident.
 
-- SampleRank fixes which of two clusterings is better, not by how much. The temperature makes up for it: there
-  the confidence in records is nearest to whether they are where they belong.
+- SampleRank learns which of two clusterings is better, but not by how much. The temperature is chosen so that
+  the confidence of records is closest to whether they are in the right cluster.
 - The odds of merges give clusterings, pairs and whole entities their probabilities: see `merge_odds`.
 """
 
@@ -32,23 +32,23 @@ from factorwise.metrics.calibration import Reliability, reliability
 from factorwise.types import Bools, Floats, Ints
 
 TEMPERATURES = tuple(float(t) for t in 0.1 * 2.0 ** (np.arange(17) / 2.0))
-FOLDS = 5  # of merges: the probabilities of each are judged by odds that were learned from the others
-CHANCE_DRAWS = 40  # that say how large an error is by chance
-CHANCE_LIMIT = 0.95  # share of them with an error that chance is said to explain
+FOLDS = 5  # folds of merges; the probabilities of a fold come from odds learned on the others
+CHANCE_DRAWS = 40  # draws from which the calibration error by chance is estimated
+CHANCE_LIMIT = 0.95  # quantile of their errors up to which chance explains an error
 
 
 class Calibration(NamedTuple):
-    """How scores become probabilities, and how far these can be trusted.
+    """How scores become probabilities, and how well calibrated these are.
 
     temperature
-        At which scores give the probability of a record's entity, given those of all others.
+        Temperature of the probability of a record's entity, given the entities of all other records.
     merges
-        Odds that the parts of a merge are of one entity.
+        Log odds that the two parts of a merge are one entity.
     reliability
-        How often held-out pairs are of one entity, by their probability; None where there are none.
+        Share of matches among held-out pairs, by their probability; None if there are no held-out pairs.
     uncertain_error, chance_error, chance_limit
-        The calibration error among uncertain pairs alone; the one that probabilities without any fault would
-        show on these pairs, in the mean and at most (in 19 cases of 20). None where there are none.
+        Calibration error of the uncertain pairs alone, and the mean and the 95% quantile of the error that
+        perfectly calibrated probabilities would show on these pairs. None if there are no such pairs.
     """
 
     temperature: float = 1.0
@@ -59,7 +59,7 @@ class Calibration(NamedTuple):
     chance_limit: float | None = None
 
     def as_dict(self) -> dict[str, object]:
-        """Return how far probabilities can be trusted, as JSON values."""
+        """Return the reliability and the calibration errors as JSON values."""
         return {
             "reliability": None if self.reliability is None else self.reliability.as_dict(),
             "uncertain_error": self.uncertain_error,
@@ -69,14 +69,14 @@ class Calibration(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A clustering that was found, and what is true of it.
+    """A clustering from a search, and the true entities.
 
     truth
         Entities of the items of ``walk``, -1 where not known.
     judged
-        The items that are judged; None for all.
+        Whether each item is evaluated; None for all.
     group
-        Of each item: its block of entities, which are held out together; None for its entity.
+        The block of entities of each item, which is held out as a whole; None to use its entity.
     """
 
     walk: LinkWalk
@@ -85,16 +85,16 @@ class Case(NamedTuple):
     group: Ints | None = None
 
     def judged_items(self) -> Bools:
-        """Return which items are judged, and of a known entity."""
+        """Return which items are evaluated and have a known entity."""
         known = np.asarray(self.truth >= 0)
         return known if self.judged is None else known & self.judged
 
 
 class _Judged(NamedTuple):
-    """Linked pairs of judged items: their probability, whether same, how much each counts, and draws.
+    """Linked pairs of evaluated items: probability, whether they match, weight in the mean, and draws.
 
     drawn : bool[draws, pairs]
-        Whether each is together in clusterings that were drawn from the probabilities.
+        Whether each pair is together in clusterings drawn from the probabilities.
     """
 
     together: NDArray[np.float32]
@@ -104,10 +104,10 @@ class _Judged(NamedTuple):
 
 
 def calibrate(cases: Sequence[Case], *, seed: int, team: Team) -> Calibration:
-    """Fit the temperature and the odds of merges; where nothing is linked, they are the defaults.
+    """Fit the temperature and the odds of merges; return the defaults if there are no linked pairs.
 
     cases
-        Clusterings in which different items are judged.
+        Clusterings, each of which is evaluated on different items.
     """
     cases = [case for case in cases if _weights_of_pairs(case).any()]
     if not cases:
@@ -143,7 +143,7 @@ def calibrate(cases: Sequence[Case], *, seed: int, team: Team) -> Calibration:
 
 
 def _weights_of_pairs(case: Case) -> Floats:
-    """Return how many of the items of each linked pair are judged, zero where truth does not say enough."""
+    """Return how many items of each linked pair are evaluated; zero if one entity is not known."""
     judged, known = case.judged_items(), np.asarray(case.truth >= 0)
     first, second = case.walk.graph.first, case.walk.graph.second
     both = known[first] & known[second]
@@ -151,7 +151,7 @@ def _weights_of_pairs(case: Case) -> Floats:
 
 
 def _judge(case: Case, tree: MergeTree, chances: NDArray[np.float64], seed: int) -> _Judged:
-    """Return the judged pairs of a case, with their probabilities by the chances of the nodes."""
+    """Return the evaluated pairs of a case, with probabilities from the chances of the tree's nodes."""
     graph, weight = case.walk.graph, _weights_of_pairs(case)
     pairs = np.flatnonzero(weight)
     posterior = tree.posterior(chances, graph, draws=CHANCE_DRAWS, seed=seed)
@@ -165,9 +165,9 @@ def _judge(case: Case, tree: MergeTree, chances: NDArray[np.float64], seed: int)
 
 
 def fit_temperature(cases: Sequence[Case], *, team: Team) -> float:
-    """Return the temperature at which the confidence of judged items is nearest to whether they are right.
+    """Return the temperature with the least Brier score of the confidence of evaluated items.
 
-    The distance is squared, which is bounded: items that no temperature moves do not heat all others.
+    The Brier score is bounded, so items that are wrong at any temperature do not dominate the choice.
     """
     right = [is_right(case.truth, case.walk.labels) for case in cases]
 
@@ -182,10 +182,11 @@ def fit_temperature(cases: Sequence[Case], *, team: Team) -> float:
 
 
 def is_right(truth: Ints, labels: Ints) -> Bools:
-    """Return whether each item is in the right cluster, given where all others of known entities are.
+    """Return whether each item is in the right cluster, given the clusters of all others of known entities.
 
-    It is if no other cluster has more of the others of its entity, and at least half of its own cluster is of
-    its entity; by itself, if there are no others of its entity.
+    It is right if no other cluster holds more of the other items of its entity, and at least half of the
+    other items of its cluster are of its entity. An item without others of its entity is right as a
+    singleton.
     """
     known = np.flatnonzero(truth >= 0)
     cluster = np.unique(labels[known], return_inverse=True)[1]
@@ -216,7 +217,7 @@ def _out_of_fold_chances(
     merges: MergeOdds,
     seed: int,
 ) -> list[NDArray[np.float64]]:
-    """Return the chances of nodes, of each decided one by odds that were learned from other groups."""
+    """Return the chances of nodes; those of decided nodes use odds learned on other groups."""
     chances = [merges.likely_chances(tree) for tree in trees]
     groups, number = np.unique(np.concatenate([cases.group for cases in decided]), return_inverse=True)
     fold_of = np.random.default_rng([seed, 4]).permutation(len(groups)) % FOLDS

@@ -1,4 +1,4 @@
-"""Whether labels have anything to do with the records: shuffled ones, or ones of another table, have not."""
+"""Check whether labels are related to the records: shuffled labels, or those of another table, are not."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.comparisons import HasPairs
 from factorwise.types import Ints
 
-_FEWEST = 100  # labelled candidate pairs, and of one entity, to tell by
+_FEWEST = 100  # labelled candidate pairs, and expected matches (below), that the check needs
 _FEWEST_SAME = 10
-_ENRICHED = 1.5  # times what chance gives: pairs of one entity among the candidates
-_RANKED = 0.6  # probability that a pair of one entity is more alike than one of two
+_ENRICHED = 1.5  # ratio of matches among candidates to the number expected by chance
+_RANKED = 0.6  # probability that a match is more similar than a non-match (AUC)
 
 
 def describe_chance(
     candidates: HasPairs, levels: NDArray[np.uint8], directions: Sequence[int], entity: Ints
 ) -> str | None:
-    """Say if labels explain no more than chance: pairs of one entity share and are alike as any others.
+    """Return a warning if labels explain no more than chance would; None if they do, or with few pairs.
 
     levels
         Comparison levels of the candidates.
     directions
-        For each comparison 1 where higher levels are more alike, -1 where lower ones are.
+        For each comparison, 1 if higher levels mean more similar, -1 if lower levels do.
     """
     first, second = entity[candidates.first], entity[candidates.second]
     known = (first >= 0) & (second >= 0)

@@ -1,4 +1,4 @@
-"""Learning what the clusters of two records say: boosted tables on top of out-of-fold pair scores."""
+"""Train the context model: boosted tables of cluster features on top of out-of-fold pair scores."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.types import Floats, Ints
 
 BOOSTING = Boosting(rounds=160, rate=0.06, least_pairs=60, ridge=5.0)
-SAMPLE = 200_000  # pairs that say where levels are cut
+SAMPLE = 200_000  # sampled pairs, from which thresholds of levels are chosen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContextTraining:
-    """Pairs of held-out records with the levels of their context, in folds as before.
+    """Pairs of held-out records with the levels of their context, in the same folds.
 
     held_out
-        The same records and folds, but the levels are those of the features of clusters, and what pairs start
-        from is the score that they have by themselves, with the slope and shift of ``model``.
+        The same records and folds, but with the levels of cluster features. The initial score of a pair is
+        its score without context, with the slope and shift of ``model``.
     model
-        The features, their cuts, slope and shift; the weights of levels are zero.
+        The features, their thresholds, slope and shift; the weights of levels are zero.
     """
 
     held_out: HeldOutRecords
@@ -38,13 +38,13 @@ class ContextTraining:
     seed: int
 
     def out_of_fold_scores(self) -> Floats:
-        """Return the score in context of each linked pair, by weights learned without its records' folds."""
+        """Return the out-of-fold score in context of each linked pair."""
         offset = self.held_out.among.offset
         assert offset is not None
         return offset + self.held_out.out_of_fold_scores(lambda examples: self._boost(examples).link_scores)
 
     def fit_all(self) -> ContextModel:
-        """Learn from all records that are compared on; features that have no say are left out."""
+        """Fit the model to all evaluation records; features whose weights are all zero are left out."""
         held_out, model = self.held_out, self.model
         weights = self._boost(held_out.data.pair_examples(held_out.judged))
         used = weights.used()
@@ -67,10 +67,10 @@ def train_context(
     """Compute the context of held-out pairs from their out-of-fold scores and a strict clustering by these.
 
     normal
-        The records of ``held_out.among``.
+        The normal forms of the records of ``held_out.among``.
 
-    Where only some of the records are compared on, the clusters of the others are not whole, so that nothing
-    is learned from these.
+    If only some of the records are evaluated, the clusters of the others are incomplete, so these are not
+    used for training.
     """
     among = held_out.among
     context = PairContext(normal, among.graph.first, among.graph.second, score, labels)

@@ -1,4 +1,4 @@
-"""Samples of large labelled tables, of whole entities: learning costs the same however large a table is."""
+"""Sample whole entities from large labelled tables, so that the cost of learning is bounded."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from factorwise.rng import split_mix_words
 from factorwise.types import Ints
 
-MOST_RECORDS = 200_000  # that a model is fitted on
+MOST_RECORDS = 200_000  # about the largest number of records that a model is fitted on
 
 
 def sample_entities(entity: Ints, seed: int) -> NDArray[np.int64] | None:
-    """Return the rows of some entities, all of their records, ascending; None where all are few enough.
+    """Return the rows of a sample of whole entities, ascending; None if there are few records.
 
     entity
-        Number of each record's entity; -1 where it is not known. Of such records the same share is kept.
+        The entity of each record; -1 where it is not known. The same share of such records is kept.
     """
     if len(entity) <= MOST_RECORDS:
         return None

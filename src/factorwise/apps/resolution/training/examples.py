@@ -1,4 +1,4 @@
-"""What weights are learned from: compared pairs, and the entities of some of the records."""
+"""Training data: compared pairs, and the entities of some of the records."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from factorwise.world.links import LinkGraph
 
 
 class PairExamples(NamedTuple):
-    """Pairs that are known to be of one entity, or not.
+    """Labelled pairs as training examples.
 
     levels : uint8[pairs, comparisons]
-        Their comparison levels.
+        The comparison levels of each pair.
     same : bool[pairs]
-        Whether they are of one entity.
+        Whether each pair belongs to one entity.
     share : float64[pairs]
-        How much each pair counts for.
+        The sample weight of each pair.
     offset : float64[pairs] or None
-        The score that each pair starts from; None for zero.
+        The initial score of each pair; None for zero.
     """
 
     levels: NDArray[np.uint8]
@@ -34,11 +34,11 @@ class PairExamples(NamedTuple):
 
     @property
     def teach_nothing(self) -> bool:
-        """Whether all pairs are the same, or none, or there is nothing to tell them apart by."""
+        """Whether there is nothing to learn: all pairs match, or none does, or there are no comparisons."""
         return not self.levels.shape[1] or bool(self.same.all()) or not self.same.any()
 
     def sample(self, most: int, seed: int) -> PairExamples:
-        """Return at most so many pairs, as many of either kind as can be, whose shares add up as before."""
+        """Sample at most ``most`` pairs, as balanced as possible; each class keeps its sum of shares."""
         kinds = [np.flatnonzero(self.same), np.flatnonzero(~self.same)]
         rare = min(len(kinds[0]), len(kinds[1]), most // 2)
         chosen, share = [], self.share.copy()
@@ -56,14 +56,14 @@ class PairExamples(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingData:
-    """Compared pairs among records whose entities are known (-1 where not), and pairs labelled singly.
+    """Compared pairs of records with their entities (-1 where not known), and single labelled pairs.
 
     templates
-        Templates of one's own over the records.
+        User-defined templates over the records.
     sources : uint64[records] or None
-        Bits of the source of each record, if an entity has one record of each source; else None.
+        Bit of the source of each record, if an entity has one record per source; else None.
     offset : float64[pairs] or None
-        The score that each compared pair starts from; None for zero.
+        The initial score of each compared pair; None for zero.
     """
 
     graph: LinkGraph
@@ -75,7 +75,7 @@ class TrainingData:
     offset: NDArray[np.float64] | None = None
 
     def part(self, records: Ints) -> TrainingData:
-        """Return what concerns some of the records, ascending, which are numbered anew."""
+        """Restrict the data to some records, given in ascending order, and renumber them from 0 on."""
         graph, pairs = self.graph.restrict_to(records)
         known = self.entity[records]
         dense = np.full(len(known), -1, np.int32)
@@ -89,7 +89,7 @@ class TrainingData:
         return TrainingData(graph, self.levels[pairs], dense, labelled, templates, sources, offset)
 
     def pair_examples(self, usable: Bools) -> PairExamples:
-        """Return the linked pairs of usable records whose entities are known, and those labelled singly."""
+        """Return the linked pairs of usable records with known entities, and the single labelled pairs."""
         known, same, share = self.known_pairs(usable)
         levels = self.levels[known]
         if self.labelled is not None:
@@ -101,12 +101,12 @@ class TrainingData:
         return PairExamples(levels, same, share, None if self.offset is None else self.offset[known])
 
     def known_pairs(self, usable: Bools) -> tuple[Ints, Bools, NDArray[np.float64]]:
-        """Return the linked pairs of usable records whose entities are known, whether same, and their shares.
+        """Return linked pairs of usable records with known entities, whether they match, and their shares.
 
-        The pairs of a record with others of its entity count for one in all, and so do those with others:
-        what is learned is neither the ways of the largest entities nor that most candidates are of two.
-        Where few entities are known, many records have all that is of their entity, but hardly any of the
-        others that they are linked with: known pairs of two entities then stand for those, too.
+        The matches of a record count for about one pair in all, and so do its non-matches: neither large
+        entities nor the many non-matches dominate the fit. If few entities are known, most links between
+        two entities lead to a record of unknown entity, so the known non-matches count for more in order
+        to represent those as well.
         """
         inside = usable & (self.entity >= 0)
         one, two = self.graph.first, self.graph.second
@@ -124,14 +124,14 @@ class TrainingData:
         return known, same, share
 
     def linked_share(self) -> float:
-        """Return the share of the pairs of known entities that are linked at all."""
+        """Return the share of linked pairs among all pairs within known entities."""
         first, second, entity = self.graph.first, self.graph.second, self.entity
         same = (entity[first] >= 0) & (entity[first] == entity[second])
         size = np.bincount(entity[entity >= 0]).astype(np.float64)
         return float(same.sum()) / max(float((size * (size - 1.0)).sum()) / 2.0, 1.0)
 
     def linked_with(self, chosen: Bools) -> Bools:
-        """Return which records have a link to one of the chosen."""
+        """Return which records have a link to a chosen record."""
         first, second = self.graph.first, self.graph.second
         found = np.zeros(len(chosen), bool)
         found[first[chosen[second]]] = True
@@ -140,7 +140,7 @@ class TrainingData:
 
 
 def _ends(first: Ints, second: Ints, count: int) -> Bools:
-    """Return which of so many records have one of the pairs."""
+    """Return which of ``count`` records are in at least one pair."""
     found = np.zeros(count, bool)
     found[first] = True
     found[second] = True

@@ -1,4 +1,4 @@
-"""Learning to resolve: blocking rules, levels of comparisons, weights and the temperature, from a table."""
+"""Fit a model to a table: blocking rules, comparison levels, weights and the calibration."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ from factorwise.types import Ints
 from factorwise.validation import shown
 from factorwise.world.links import LinkGraph
 
-SAMPLE = 200_000  # pairs that say where levels are cut, and what pairs without labels are like
-EXPECTED = 0.25  # pairs of one entity for each record, to begin with
-MOST_EXPECTED = 0.5  # but no more than this share of the candidates
+SAMPLE = 200_000  # sampled pairs, for the thresholds of levels and for the mixture without labels
+EXPECTED = 0.25  # initial guess of the number of matches per record
+MOST_EXPECTED = 0.5  # largest initial share of matches among the candidates
 
-NEARLY = 0.99  # of the true pairs that many candidates find: fewer candidates that find these will do
+NEARLY = 0.99  # recall, relative to the full budget, from which the smaller candidate budget is used
 
 Tell = Callable[[str], None]
 Blocked = Callable[[Candidates, NormalTable, Ints | None], None]
 
 
 def ignore_blocks(candidates: Candidates, normal: NormalTable, entity: Ints | None) -> None:
-    """Do nothing."""
+    """Do nothing: the default callback for candidates."""
 
 
 def learn(
@@ -92,18 +92,18 @@ def learn(
     blocked: Blocked = ignore_blocks,
     on_pass: Callable[[PassRecord], None] | None = None,
 ) -> Knowledge:
-    """Learn from records whose entities are known: numbers from 0 on, -1 for records of unknown ones.
+    """Fit a model to records with known entities: numbers from 0 on, -1 where not known.
 
     pairs
-        Further pairs that are labelled one by one.
+        Additional labelled pairs.
     constraints
-        What is known for certain; pairs that must or must not be together teach as labelled ones do.
+        Hard constraints; must-link and cannot-link pairs serve as labelled pairs, too.
     templates, template_weights
-        Templates of one's own, and by name the weights that some of them begin with; the others' are zero.
+        User-defined templates, and the initial weights of some of them by name; those of others are zero.
     context
-        Whether the clusters of two records may say something of the pair.
+        Whether pairs may be scored in the context of the clusters of their records.
     mixer
-        Who takes the walks that teach templates, in shards; None for one walk here.
+        Runs the SampleRank passes in shards; None to run them here, unsharded.
     """
     if int((np.bincount(entity[entity >= 0]) > 1).sum()) == 0:
         raise InvalidArgumentError(
@@ -169,7 +169,7 @@ def learn(
     links = impose_weights(fitted.weights.links, comparisons, fields)
     used = links.used()
     pair_filter = None
-    if not own and fitted.context is None:  # both may bring pairs together whose links alone do not
+    if not own and fitted.context is None:  # both may join pairs with negative link scores
         scores, same = links.link_scores(levels), candidates.of_one_entity(entity)
         pair_filter = learn_filter(
             normal, candidates.first, candidates.second, scores, same, fitted.calibration.temperature
@@ -190,7 +190,7 @@ def learn(
 
 
 def _own_templates(table: pa.Table, makers: Sequence[TemplateMaker]) -> tuple[AnyTemplate, ...]:
-    """Make the templates of one's own, with an item for each record."""
+    """Make the user-defined templates, with one item per record."""
     return make_templates(
         makers, RecordItems(table, np.arange(table.num_rows, dtype=np.int32), table.num_rows)
     )
@@ -199,7 +199,7 @@ def _own_templates(table: pa.Table, makers: Sequence[TemplateMaker]) -> tuple[An
 def _first_weights(
     templates: Sequence[AnyTemplate], given: Mapping[str, ArrayLike] | None
 ) -> NDArray[np.float64]:
-    """Return the weights that templates of one's own begin with: those given, or zero."""
+    """Return the initial weights of user-defined templates: those given, or zero."""
     zeros = {template.name: np.zeros(template.size) for template in templates}
     return flat_weights(templates, zeros | dict(given or {}))
 
@@ -207,7 +207,7 @@ def _first_weights(
 def _enough_candidates(
     normal: NormalTable, rules: Sequence[Rule], entity: Ints, limits: Constraints, team: Team
 ) -> tuple[Candidates, bool]:
-    """Find candidates, and say whether they are few: if those find nearly as many true pairs."""
+    """Find candidates, with the smaller budget if its recall is nearly as high; also return whether it is."""
     sources, within = limits.sources, not limits.one_per_source
     found = find_candidates(normal, rules, sources=sources, within=within, threads=team.threads)
     few = thrifty_budget(normal.n_rows)
@@ -219,13 +219,13 @@ def _enough_candidates(
 
 
 def entity_numbers(table: pa.Table, entity: ArrayLike | str) -> NDArray[np.int32]:
-    """Number the entities of records; -1 where there is none."""
+    """Return the entity of each record as a number; -1 where it is missing."""
     coded = entity_column(table, entity).dictionary_encode()
     return np.asarray(coded.indices.fill_null(-1), dtype=np.int32)
 
 
 def entity_column(table: pa.Table, entity: ArrayLike | str) -> pa.Array:
-    """Return the entities of records, given or from a column; null where there is none."""
+    """Return the entity of each record, from an array or a column; null where it is missing."""
     if isinstance(entity, str):
         if entity not in table.column_names:
             raise InvalidArgumentError(
@@ -234,7 +234,7 @@ def entity_column(table: pa.Table, entity: ArrayLike | str) -> pa.Array:
         column = table.column(entity).combine_chunks()
     else:
         try:
-            column = pa.array(entity, from_pandas=True)  # NaN is none
+            column = pa.array(entity, from_pandas=True)  # NaN means a missing entity
         except (pa.ArrowException, TypeError):
             column = None
     if column is None or pa.types.is_nested(column.type):
@@ -263,14 +263,14 @@ def learn_without_labels(
     tell: Tell,
     blocked: Blocked = ignore_blocks,
 ) -> Knowledge:
-    """Learn without any entities: from anchors, or from labelled pairs and what candidates look like.
+    """Fit a model without entities: from anchors, or from labelled pairs and a mixture over candidates.
 
     pairs
-        Pairs that are labelled one by one.
+        Labelled pairs.
     templates, template_weights
-        Templates of one's own, and by name their weights, which stay as they are: zero where none are given.
+        User-defined templates, and their weights by name, which are not changed; zero where none are given.
     hints
-        What the user says of the table.
+        What the user knows about the table.
     """
     own = _own_templates(table, templates)
     refuse_own_levels(fields)
@@ -318,7 +318,7 @@ def _mixture(
     seed: int,
     team: Team,
 ) -> LevelMixture:
-    """Find what candidates look like that belong together, and others, from the levels of some of them."""
+    """Fit a two-class mixture of matches and non-matches to the levels of some candidates."""
     return fit_mixture(
         levels,
         comparer.all_levels(*_random_pairs(n_records, seed), team),
@@ -331,7 +331,7 @@ def _mixture(
 def _unlabelled_weights(
     normal: NormalTable, comparer: Comparer, data: TrainingData, seed: int, team: Team
 ) -> LevelWeights:
-    """Find weights from what candidates look like; they are zero for comparisons that need labels."""
+    """Estimate weights with a mixture, without labels; comparisons that need labels get zero."""
     comparisons, count = comparer.comparisons, len(data.levels)
     free = set(compared_forms(normal, count, labels=False))
     used = [k for k, one in enumerate(comparisons) if (one.field, one.form, one.measure) in free]
@@ -349,7 +349,7 @@ def _compared(pairs: LabelledPairs | None, comparer: Comparer) -> ComparedLabels
 
 
 def sampled(candidates: Candidates, seed: int) -> tuple[Ints, Ints]:
-    """Return some of the candidate pairs, chosen at random if there are very many."""
+    """Return all candidate pairs, or a random sample of them if there are many."""
     if len(candidates) <= SAMPLE:
         return candidates.first, candidates.second
     rows = _sampled_rows(len(candidates), seed)

@@ -1,8 +1,8 @@
-"""Folds of entities, and how well clusterings by out-of-fold scores do on them.
+"""Folds of entities, and the quality of clusterings by out-of-fold scores.
 
 A pair is scored by weights that were learned without the fold of either of its records. All records are then
-clustered by these scores at once, among all that they are linked with: kept by themselves, entities would be
-easier to tell apart than they are in the whole table.
+clustered together by these scores, with all records that they are linked with: in a smaller table, entities
+would be easier to separate than they are in the whole table.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from factorwise.metrics.clustering import ClusterScore, Tally
 from factorwise.types import Bools, Floats, Ints
 
 FOLDS = 3
-FEWEST_ENTITIES = 6  # with fewer, there are no folds
-DENSE = 0.5  # share of the pairs of two entities that are linked, if both lie in one block
-LARGEST_BLOCK = 0.2  # of the records; where one has more, the data do not come in blocks
-MOST_JUDGED = 10_000  # records on which clusterings are compared
+FEWEST_ENTITIES = 6  # with fewer known entities, no folds are made
+DENSE = 0.5  # share of linked pairs from which on two entities belong to one block
+LARGEST_BLOCK = 0.2  # largest share of records in a block; beyond it, blocks are not used
+MOST_JUDGED = 10_000  # most records on which clusterings are compared
 
 Scorer = Callable[[NDArray[np.uint8]], Floats]
 
 
 class Judgement(NamedTuple):
-    """How well out-of-fold scores, and a clustering by them, do on some records.
+    """The quality of out-of-fold scores, and of a clustering by them, on some records.
 
     precision, recall : float64[records]
-        The B-cubed precision and recall of each.
+        The B-cubed precision and recall of each record.
     group : int64[records]
-        The entity, or block of entities, that each belongs to.
+        The entity, or block of entities, of each record.
     loss : float64[groups]
-        Logistic loss of the scores, with the slope and shift that suit them best, of the pairs of each group.
+        Logistic loss of the pairs of each group, after a slope and a shift were fitted to the scores.
     """
 
     precision: Floats
@@ -47,14 +47,14 @@ class Judgement(NamedTuple):
 
     @property
     def score(self) -> ClusterScore:
-        """B-cubed precision, recall and F1 of all."""
+        """B-cubed precision, recall and F1 of all records."""
         count = float(len(self.group))
         return Tally(float(self.precision.sum()), count, float(self.recall.sum()), count).score
 
     def lead_over(self, other: Judgement) -> tuple[float, float]:
-        """Return by how much its F1 is higher than another's on the same records, and the standard error.
+        """Return the lead in F1 over another judgement on the same records, and its standard error.
 
-        What each group contributes to the difference is taken to first order.
+        The standard error uses the first-order contribution of each group to the difference.
         """
         mine, its = self.score, other.score
         part = self._influence(mine) - other._influence(its)
@@ -65,7 +65,7 @@ class Judgement(NamedTuple):
         return mine.f1 - its.f1, float(error)
 
     def loss_saved_over(self, other: Judgement) -> tuple[float, float]:
-        """Return by how much its loss of pairs is lower than another's, and the standard error."""
+        """Return how much lower the pair loss is than that of another judgement, and its standard error."""
         saved = other.loss - self.loss
         count = len(saved)
         return float(saved.sum()), float(saved.std() * np.sqrt(count * count / max(count - 1, 1)))
@@ -78,16 +78,16 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutRecords:
-    """Records in folds, and those of them on which clusterings are compared.
+    """Records in folds, and the evaluation records on which clusterings are compared.
 
     data, fold
-        All that is learned from, and the fold of each record: -1 where its entity is not known.
+        All training data, and the fold of each record: -1 where its entity is not known.
     among, fold_among
-        Those records that are compared on, all others that they are linked with, and their folds.
+        The evaluation records with all records that they are linked with, and their folds.
     records
-        Which of all records those of ``among`` are.
+        The row in ``data`` of each record of ``among``.
     judged, group
-        Which records of ``among`` are compared on, and the entity of each, or its block of entities.
+        Whether each record of ``among`` is an evaluation record, and its entity or block of entities.
     """
 
     data: TrainingData
@@ -99,14 +99,14 @@ class HeldOutRecords:
     group: NDArray[np.int64]
 
     def out_of_fold_scores(self, fit: Callable[[PairExamples], Scorer]) -> Floats:
-        """Return the score of each linked pair of ``among`` by what was fitted without its records' folds.
+        """Return the out-of-fold score of each linked pair of ``among``.
 
-        Pairs of two folds have the mean of two scores, pairs of records without entities that of all.
+        A pair across two folds gets the mean of two scores, and a pair without known entities that of all.
         """
         return self.scores_by_fold(lambda fold: fit(self.data.pair_examples(self.fold != fold)))
 
     def scores_by_fold(self, fit: Callable[[int], Scorer]) -> Floats:
-        """Return out-of-fold scores by what ``fit`` learns without the fold that it is given."""
+        """Return out-of-fold scores; ``fit`` returns a scorer that was fitted without a given fold."""
         graph = self.among.graph
         one, two = self.fold_among[graph.first], self.fold_among[graph.second]
         unknown = (one < 0) & (two < 0)
@@ -118,9 +118,9 @@ class HeldOutRecords:
         return np.asarray(total / count)
 
     def judge(self, labels: Ints, score: Floats) -> Judgement:
-        """Judge out-of-fold scores of the pairs of ``among``, and a clustering by them.
+        """Evaluate out-of-fold scores of the pairs of ``among``, and a clustering by them.
 
-        Records of unknown entities count for nothing.
+        Records of unknown entities are ignored.
         """
         known = self.among.entity >= 0
         true, cluster = self.among.entity[known].astype(np.int64), labels[known].astype(np.int64)
@@ -133,7 +133,7 @@ class HeldOutRecords:
         return Judgement(precision, recall, self.group[known][chosen], self._loss_by_group(score))
 
     def _loss_by_group(self, score: Floats) -> Floats:
-        """Return the loss of judged pairs, summed by the group of the first record of each."""
+        """Return the loss of evaluated pairs, summed by the group of their first record."""
         pairs, same, share = self.among.known_pairs(self.judged)
         slope, shift = fit_slope_and_shift(score[pairs], same, share)
         loss = share * np.logaddexp(0.0, np.where(same, -1.0, 1.0) * (slope * score[pairs] + shift))
@@ -146,11 +146,11 @@ class HeldOutRecords:
 
 
 def hold_out(data: TrainingData, seed: int) -> HeldOutRecords | None:
-    """Put entities into folds of about the same size, whole blocks of them into one; None if there are few.
+    """Split entities into folds of about equal size, keeping blocks whole; None if there are few entities.
 
-    Data come in blocks if entities that are linked with each other by most of their pairs form many groups,
-    such as the authors of one name. Weights that were learned from a part of a block fit its other part
-    better than they will fit another block.
+    The data has blocks if entities that are linked by most of their pairs form many groups, such as the
+    authors who share a name. Weights learned from one part of a block fit its other part better than they
+    will fit a new block.
     """
     entity = data.entity
     known = entity >= 0
@@ -174,7 +174,7 @@ def hold_out(data: TrainingData, seed: int) -> HeldOutRecords | None:
 
 
 def _balanced(size: Ints, order: Ints) -> NDArray[np.int64]:
-    """Return the fold of each block: the large ones first, each into the fold with the fewest records."""
+    """Return the fold of each block: large blocks first, each into the fold with the fewest records."""
     fold, filled = np.zeros(len(size), np.int64), np.zeros(FOLDS)
     for block in order[np.argsort(-size[order], kind="stable")].tolist():
         fold[block] = int(np.argmin(filled))
@@ -183,7 +183,7 @@ def _balanced(size: Ints, order: Ints) -> NDArray[np.int64]:
 
 
 def _blocks(data: TrainingData) -> NDArray[np.int64]:
-    """Return the block of each entity; a block of its own for each where the data do not come in blocks."""
+    """Return the block of each entity; each entity is its own block if the data has no blocks."""
     entity = data.entity.astype(np.int64)
     count = int(entity.max()) + 1
     one, two = entity[data.graph.first], entity[data.graph.second]

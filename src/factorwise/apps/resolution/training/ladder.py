@@ -1,11 +1,11 @@
-"""The training methods as a ladder: each rung learns more from labels than the one below it.
+"""Training methods, ordered as rungs of a ladder: each one learns more from labels than the one before.
 
-Above the rungs stands one further step, taken on the same terms: what the clusters of two records say of the
-pair (the context).
+After the rungs, one more step is tried in the same way: scoring pairs in the context of the clusters of their
+records.
 
-The lowest rung is safe with a handful of labelled entities: it keeps the weights that were found without
-labels, and fits two numbers. The highest needs many. The next rung is taken only where it does better on
-held-out entities than the one that is held, by more than chance would explain.
+The first rung is safe with a handful of labelled entities: it keeps the weights that were estimated without
+labels, and fits a slope and a shift. The last rung needs many. A later rung is chosen only if it is better on
+held-out entities than the one chosen so far, by more than chance would explain.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from factorwise.metrics.clustering import ClusterScore, b_cubed
 from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.types import Floats
 
-CHANCE = 1.0  # standard errors of B-cubed by which a rung must do better than the one that is held
-CLEARLY = 2.0  # standard errors of the loss of pairs by which it may do better instead
-FEWEST_FOR_WEIGHTS = 20  # known entities from which more is learned than slope and shift
-FEWEST_FOR_CONTEXT = 100  # known entities from which the context is learned, and on which it is judged
-ROUNDS = 4  # of a search that compares rungs
-IN_CONTEXT = ", in context"  # what follows the name of a rung
-WITH_TEMPLATES = ", with your templates"  # and of a rung, in context or not
+CHANCE = 1.0  # standard errors of B-cubed F1 by which a rung must be better than the chosen one
+CLEARLY = 2.0  # standard errors by which the loss of pairs may be lower instead
+FEWEST_FOR_WEIGHTS = 20  # known entities needed to learn more than a slope and a shift
+FEWEST_FOR_CONTEXT = 100  # known entities needed to train and evaluate the context model
+ROUNDS = 4  # most rounds of the searches that compare rungs
+IN_CONTEXT = ", in context"  # suffix of the name of a rung with context
+WITH_TEMPLATES = ", with your templates"  # suffix of the name of a method with user-defined templates
 
 
 class Start(NamedTuple):
-    """What rungs start from.
+    """What all rungs start from.
 
     unlabelled
-        Weights that were found without labels.
+        Weights that were estimated without labels.
     directions
-        For each comparison 1 where higher levels are more alike, -1 where lower ones are.
+        For each comparison, 1 if higher levels mean more similar, -1 if lower levels do.
     """
 
     unlabelled: LevelWeights
@@ -62,10 +62,10 @@ class Start(NamedTuple):
 
 
 class Rung(NamedTuple):
-    """A training method: what it is called, how it learns weights from labelled pairs, and when it is tried.
+    """A training method: its name, how it fits weights to labelled pairs, and when it is tried.
 
     fewest
-        Known entities from which it is tried: with fewer, chance decides which of two methods does better.
+        Known entities that it needs; with fewer, chance would decide which of two methods is better.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Rung(NamedTuple):
     fewest: int = 0
 
     def scorer(self, start: Start) -> Callable[[PairExamples], Scorer]:
-        """Return what fits weights to pairs, and scores others by them."""
+        """Return a function that fits weights to pairs and returns a scorer of other pairs."""
         return lambda examples: self.fit(examples, start).link_scores
 
 
@@ -86,14 +86,14 @@ def _corrected(examples: PairExamples, start: Start) -> LevelWeights:
 
 
 def _learned(examples: PairExamples, start: Start) -> LevelWeights:
-    """Fit weights by regression and by boosting: their mean is surer than either."""
+    """Fit weights by regression and by boosting, and average them to lower the variance."""
     zeros = LevelWeights.zeros(start.unlabelled.sizes)
     regressed = regress_levels(examples, zeros, seed=start.seed)
     boosted = boost_tables(examples, zeros.sizes, start.directions, seed=start.seed)
     return LevelWeights(zeros.sizes, 0.5 * (regressed.values + boosted.values))
 
 
-#: From the one that needs the fewest labels to the one that needs most.
+#: Training methods, from the one that needs the fewest labels to the one that needs most.
 RUNGS = (
     Rung("unlabelled weights, scaled", _scaled),
     Rung("unlabelled weights, corrected", _corrected, FEWEST_FOR_WEIGHTS),
@@ -102,18 +102,18 @@ RUNGS = (
 
 
 class Fitted(NamedTuple):
-    """Weights, and how they were learned.
+    """Fitted weights, and how they were learned.
 
     calibration
-        How scores become probabilities, fitted on held-out entities; the defaults if there are none.
+        The calibration, fitted on held-out entities; the defaults if there are none.
     method
-        Name of the rung that was taken.
+        Name of the chosen training method.
     scores
-        B-cubed of each rung on held-out entities; without any, on the records that were learned from.
+        B-cubed of each method on held-out entities, or on the training records if none were held out.
     held_out
-        Number of records on which rungs were compared.
+        Number of held-out records on which methods were compared.
     context
-        What was learned of the clusters of two records, if held-out entities are better for it.
+        The context model, if it improves the result on held-out entities.
     """
 
     weights: Weights
@@ -125,7 +125,7 @@ class Fitted(NamedTuple):
 
 
 class _Scores(dict[str, ClusterScore]):
-    """B-cubed of each rung, reported when it is known."""
+    """B-cubed of each training method, reported as soon as it is known."""
 
     def __init__(self, on_message: Callable[[str], None]) -> None:
         super().__init__()
@@ -137,14 +137,14 @@ class _Scores(dict[str, ClusterScore]):
 
 
 class _Held(NamedTuple):
-    """The rung that is held while the ladder is climbed.
+    """The training method chosen so far.
 
     score
         Out-of-fold scores of the pairs.
     method
-        What is said of how it learns: the name of the rung, and of what was put on top of it.
+        Name of the method: that of the rung, with a suffix for context.
     context
-        What was learned of clusters on top of the rung, if that was worth it.
+        The context model on top of the rung, if it is used.
     """
 
     method: str
@@ -168,17 +168,17 @@ def climb_ladder(
     on_pass: Callable[[PassRecord], None] | None = None,
     on_message: Callable[[str], None] = lambda text: None,
 ) -> Fitted:
-    """Choose a training method on held-out entities, and learn weights by it from all of them.
+    """Choose a training method on held-out entities, and fit weights with it to all labelled entities.
 
     template_weights
-        Weights that templates of one's own start from. They are learned at the end, by walks, beside the
-        out-of-fold scores of links, in context where that is used.
+        Initial weights of user-defined templates. They are learned at the end with SampleRank, together with
+        the out-of-fold scores of links, in context if that is used.
     normal
-        The records, for what their clusters say; None to leave that out.
+        The normal forms of the records, for their context; None to leave context out.
     mixer, on_pass
-        Who takes the walks, in shards, None for one walk here; and what is called after each pass.
+        Runs SampleRank in shards, None for no shards; and a callback after each pass.
     on_message
-        Called with how well each rung does.
+        Called with the score of each method.
     """
     seed = start.seed
     unlinked = unlinked_pair_weight(data.linked_share())
@@ -219,7 +219,7 @@ def _without_folds(
     team: Team,
     on_pass: Callable[[PassRecord], None] | None,
 ) -> Fitted:
-    """Learn from entities that are too few to hold any out: by the lowest rung."""
+    """Fit with the first rung, if there are too few entities to hold any out."""
     known, rung = data.entity >= 0, RUNGS[0]
     links = _with_unlinked(rung.fit(data.pair_examples(known), start), teacher.unlinked)
     weights = Weights(links, teacher.first)
@@ -233,14 +233,14 @@ def _without_folds(
 
 
 def _taught(held_out: HeldOutRecords, score: Floats) -> TrainingData:
-    """Return the judged records and those linked with them, with out-of-fold scores of their links."""
+    """Return the training data of templates: evaluated records, their neighbors and out-of-fold scores."""
     among = held_out.among
     entity = np.where(held_out.judged, among.entity, -1).astype(np.int32)
     return replace(among, entity=entity, offset=np.asarray(score, np.float64), labelled=None)
 
 
 def _shifted(links: LevelWeights, learned: LevelWeights) -> LevelWeights:
-    """Return the weights of links with the shift and the other weights that were learned for their scores."""
+    """Add the learned shift to the link weight, and take over the unlinked pair and cluster weights."""
     values = links.values.copy()
     values[LINK_WEIGHT] += learned.link
     values[[UNLINKED_WEIGHT, CLUSTER_WEIGHT]] = learned.unlinked, learned.cluster
@@ -249,18 +249,18 @@ def _shifted(links: LevelWeights, learned: LevelWeights) -> LevelWeights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TemplateTeacher:
-    """Learns the weights of templates of one's own by walks, beside links that have a score.
+    """Learns the weights of user-defined templates with SampleRank, together with scored links.
 
-    Scores are those of pairs whose entities their weights have not seen, in context where that is used: what
-    templates add to surer scores than they will meet would be too little. First the slope and shift of the
-    scores, the weights of unlinked pairs and of clusters are learned together with the templates; then these
-    by themselves, since they began at ``first``, and are not yet where the links have come to. At last all
-    weights are divided by the slope, which changes no answer.
+    Link scores are out-of-fold, in context if that is used: next to overconfident in-sample scores, templates
+    would get too little weight. First the slope and shift of the scores and the weights of unlinked pairs and
+    clusters are learned together with the templates. Then the templates are learned alone, with the links
+    fixed, because they have not converged from ``first`` yet. Finally all weights are divided by the slope,
+    which leaves the ranking of clusterings unchanged.
 
     unlinked
-        The weight of members that are not linked, to begin with.
+        The initial weight of unlinked pairs.
     mixer
-        Who takes the walks, in shards; None for one walk here.
+        Runs SampleRank in shards; None for no shards.
     """
 
     learner: LinkTraining
@@ -270,7 +270,7 @@ class _TemplateTeacher:
     mixer: Mixer | None
 
     def fit(self, data: TrainingData, *, on_pass: Callable[[PassRecord], None] | None = None) -> Weights:
-        """Learn from linked records whose ``offset`` is the score of their links."""
+        """Fit the weights to linked records whose ``offset`` is the score of their links."""
         weights = Weights.of_scores(self.unlinked, self.first)
         for fixed in ((), (LINKS,)):
             weights = self.learner.fit(
@@ -281,9 +281,9 @@ class _TemplateTeacher:
     def out_of_fold_cases(
         self, taught: TrainingData, held_out: HeldOutRecords, search: LinkSearch, *, team: Team
     ) -> tuple[list[Case], Judgement]:
-        """Return a clustering for each fold, by weights that were learned without it, and judge them all.
+        """Cluster by weights learned without each fold, and evaluate the clusterings together.
 
-        Of each, the items of the fold are judged.
+        Each clustering is evaluated on the items of its fold.
         """
         assert taught.offset is not None
         cases, judgements = [], []
@@ -309,7 +309,7 @@ def _climb(
     *,
     team: Team,
 ) -> _Held:
-    """Return the highest rung that each step up to it was worth; note the score of every rung."""
+    """Choose the rung by comparing each one with the best so far; record the score of every rung."""
     quick, among = _quick(search), replace(held_out.among, templates=())
     held: _Held | None = None
     known = _entities_judged(held_out)
@@ -338,9 +338,9 @@ def _add_context(
     seed: int,
     team: Team,
 ) -> _Held:
-    """Return the rung that is held with what clusters say, if held-out entities are better for it.
+    """Add the context model to the chosen rung, if it improves B-cubed on held-out entities.
 
-    Only B-cubed is asked: what clusters say of their own links lowers the loss of pairs nearly always.
+    Only B-cubed decides, because context features nearly always lower the loss of pairs.
     """
     among = replace(held_out.among, templates=())
     weights = Weights(_with_unlinked(LevelWeights.zeros(()), unlinked), np.zeros(0))
@@ -366,10 +366,10 @@ def _quick(search: LinkSearch) -> LinkSearch:
 
 
 def is_better(new: Judgement, held: Judgement) -> bool:
-    """Return whether a training method does better on held-out entities by more than chance would explain.
+    """Return whether a training method is better on held-out entities by more than chance would explain.
 
-    Few entities decide over B-cubed, where many pairs would tell: a method is better, too, if its loss of
-    pairs is clearly lower while its B-cubed is no lower.
+    B-cubed is noisy with few entities, which still have many pairs. So a method is also better if its loss of
+    pairs is clearly lower and its B-cubed is not.
     """
     lead, error = new.lead_over(held)
     saved, error_of_loss = new.loss_saved_over(held)
@@ -385,7 +385,7 @@ def _with_unlinked(weights: LevelWeights, unlinked: float) -> LevelWeights:
 def cluster_by(
     data: TrainingData, scores: Floats, weights: Weights, search: LinkSearch, *, seed: int, team: Team
 ) -> LinkWalk:
-    """Cluster records by the scores of their links; weights say what else counts."""
+    """Cluster records by the scores of their links, and by the other weights of the model."""
     further = further_model(data.templates, weights.further)
     walk = LinkWalk(
         data.graph,
@@ -396,5 +396,5 @@ def cluster_by(
         further=further,
     )
     if search.run(walk, seed=seed, team=team).reason == "interrupted":
-        raise KeyboardInterrupt  # what a search keeps when it is stopped is no use here
+        raise KeyboardInterrupt  # the result of an interrupted search is of no use here
     return walk

@@ -1,9 +1,9 @@
-"""SampleRank over linked records: weights of links and of further templates, from known entities.
+"""SampleRank over linked records: learn the weights of links and of user-defined templates.
 
-A walk moves a random record to the cluster of one that it is linked with, or to one of its own. The truth
-says what the move does to B-cubed F1, and a move that the weights rank the other way corrects them. Links
-have a score that was learned before, with one weight, its slope; or they have comparison levels with
-cumulative weights: what is learned of one level moves those above it along.
+A proposal moves a random record to the cluster of a linked record, or to a new cluster. The true entities
+determine how the move changes B-cubed F1, and the weights are updated if they rank the move differently.
+Links either have a score that was learned before, with a slope as their only weight, or comparison levels
+with cumulative weights, so that an update of one level also moves the levels above it.
 Implements: wick2009samplerank, Alg. 1, with passive-aggressive updates.
 """
 
@@ -31,44 +31,44 @@ from factorwise.model.model import Model
 from factorwise.validation import check_number
 from factorwise.world.partition import Partition
 
-EACH = 5  # steps for a record in a walk, however many there are
+EACH = 5  # least steps per record in a walk, even beyond `LinkTraining.most`
 
 
-SLOPE = (1,)  # sizes of the weights of links that have a score: the slope stands where a level would
+SLOPE = (1,)  # level sizes of links that have a score: the slope takes the place of one level
 LEAST_SLOPE = 0.05
 
 
 class Weights(NamedTuple):
-    """Weights of links, and of the further templates in turn."""
+    """Weights of links, and the concatenated weights of user-defined templates."""
 
     links: LevelWeights
     further: NDArray[np.float64]
 
     @classmethod
     def of_scores(cls, unlinked: float, further: NDArray[np.float64]) -> Weights:
-        """Return the weights under which links count as much as their scores say."""
+        """Return weights of links that have a score, with a slope of 1 and no shift."""
         return cls(LevelWeights(SLOPE, np.array([unlinked, 0.0, 0.0, 1.0])), further)
 
     def in_units_of_scores(self) -> Weights:
-        """Return weights that rank clusterings alike, with a slope of one: scores count as they are."""
+        """Return weights that rank clusterings in the same way, divided so that the slope is 1."""
         slope = max(float(self.links.values[-1]), LEAST_SLOPE)
         return Weights(LevelWeights(SLOPE, self.links.values / slope), self.further / slope)
 
 
 @dataclass(frozen=True, slots=True)
 class LinkTraining:
-    """How weights are learned by walks.
+    """Settings of SampleRank over linked records.
 
     passes, steps, fewest, most
-        Each pass walks twice, from every record by itself and from the truth, by ``steps`` steps per record,
-        but by ``fewest`` at least and ``most`` at most, unless that were fewer than five per record.
+        Each pass takes two walks, from singletons and from the true entities, with ``steps`` steps per
+        record, but at least ``fewest`` and at most ``most`` in all, or five per record if that is more.
     cap, margin
-        Largest multiple of a gradient that one update adds, and the lead that a move which gains one record's
-        worth of B-cubed F1 shall have.
+        The largest step size of an update, and the required score margin of a move that gains one record's
+        worth of B-cubed F1.
     temperature
-        Of the walk, which follows the weights as they are learned.
+        Temperature of the walk, which uses the current weights.
     alone
-        How often a cluster of its own is proposed to a record.
+        Probability that a move to a new cluster is proposed.
     """
 
     passes: int = 2
@@ -96,14 +96,14 @@ class LinkTraining:
         mixer: Mixer | None = None,
         on_pass: Callable[[PassRecord], None] | None = None,
     ) -> Weights:
-        """Return the mean of the weights over all steps, from those given.
+        """Run SampleRank from the given weights, and return the mean of the weights over all steps.
 
         data
-            Links count by their scores where these are given (``offset``), and else by their levels.
+            Training data; links have scores if ``offset`` is given, and comparison levels otherwise.
         fixed
-            Names of templates whose weights stay as they are.
+            Names of templates whose weights are not changed.
         mixer
-            Who takes the walks, in shards; None for one after the other here.
+            Runs the walks in shards; None to run them here, one after the other.
         """
         if len(data.entity) != data.graph.n_items:
             raise ShapeError(
@@ -137,7 +137,7 @@ class LinkTraining:
         return Weights(LevelWeights(sizes, values[:size]).cumulated(), values[size:])
 
     def shard(self, data: TrainingData, sizes: tuple[int, ...], fixed: tuple[str, ...] = ()) -> TrainingShard:
-        """Return what is learned from: walks from every record by itself, and from the truth."""
+        """Return a training shard, with walks from singletons and from the true entities."""
         graph, entity = data.graph, data.entity
         n, known = graph.n_items, int((entity >= 0).sum())
         rule = PassiveAggressive(cap=self.cap, margin=self.margin * known, scale_by_gain=True)
@@ -157,5 +157,5 @@ class LinkTraining:
         return TrainingShard(worlds, learner, self.walk_length(n))
 
     def walk_length(self, n_items: int) -> int:
-        """Return how many steps a walk over so many records takes."""
+        """Return the number of steps of a walk over ``n_items`` records."""
         return int(np.clip(self.steps * n_items, self.fewest, max(self.most, EACH * n_items)))

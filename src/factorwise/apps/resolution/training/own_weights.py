@@ -1,4 +1,4 @@
-"""Weights of one's own for comparisons: levels that are given, and fields that count for more or for less."""
+"""User-defined weights: given comparison levels with their weights, and factors for whole fields."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LISTED = 20
 def with_own_levels(
     comparisons: Sequence[Comparison], fields: Sequence[FieldSpec], normal: NormalTable
 ) -> list[Comparison]:
-    """Return the comparisons with the levels that are given for some of them."""
+    """Return the comparisons, with the levels that fields define for some of them."""
     found = {one.name: one for one in comparisons}
     for field in fields:
         for own in field.levels:
@@ -43,7 +43,7 @@ def with_own_levels(
 def impose_weights(
     weights: LevelWeights, comparisons: Sequence[Comparison], fields: Sequence[FieldSpec]
 ) -> LevelWeights:
-    """Return weights with those that are given in their places, and fields multiplied by what they count."""
+    """Replace weights by user-defined ones, and multiply those of a field by the field's weight."""
     factors = {field.name: field.weight for field in fields}
     own = {
         f"{field.name}: {levels.compare}": (0.0, *levels.weights)
@@ -59,7 +59,7 @@ def impose_weights(
 
 
 def refuse_own_levels(fields: Sequence[FieldSpec]) -> None:
-    """Refuse levels of one's own where no comparisons with levels are learned."""
+    """Raise an error if a field defines its own levels, which cannot be used without labels."""
     own = [f"{field.name}: {levels.compare}" for field in fields for levels in field.levels]
     if own:
         raise InvalidArgumentError(

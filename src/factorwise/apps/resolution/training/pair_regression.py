@@ -1,8 +1,8 @@
-"""Weights of links from labelled pairs, by logistic regression: two numbers, or a weight for every level.
+"""Logistic regression of match weights on labelled pairs: a slope and shift, or a weight for every level.
 
-A level counts as all levels up to it: its weight is the sum of the steps from one level to the next, and the
-ridge keeps those steps small. So neighboring levels learn from each other, and levels that were never seen
-have the weight of the one below. With weights to start from, the ridge keeps the steps near theirs.
+The weight of a level is the sum of the steps from each level to the next, with an L2 penalty on the steps.
+So neighboring levels share information, and a level without training pairs gets the weight of the level
+below. With initial weights, the penalty is on the difference from their steps.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 MOST_PAIRS = 60_000
-RIDGE = 10.0  # of the steps between levels, per pair of mean share
-SLOPE_SPREAD, SHIFT_SPREAD = 0.5, 2.0  # standard deviations of slope and shift that are expected
-ITERATIONS, SETTLED = 100, 1e-6  # and the relative gain of an iteration at which it stops
+RIDGE = 10.0  # L2 penalty on the steps between levels, where a pair of mean share counts 1
+SLOPE_SPREAD, SHIFT_SPREAD = 0.5, 2.0  # standard deviations of the prior of slope and shift
+ITERATIONS, SETTLED = 100, 1e-6  # most iterations, and the relative gain at which they stop
 
 
 def scale_weights(examples: PairExamples, weights: LevelWeights) -> LevelWeights:
-    """Fit two numbers to labelled pairs: the slope by which weights are multiplied, and a shift of links."""
+    """Rescale weights with a slope and a shift of the link weight, fitted to labelled pairs."""
     if examples.teach_nothing:
         return weights
     slope, shift = fit_slope_and_shift(weights.link_scores(examples.levels), examples.same, examples.share)
@@ -40,10 +40,10 @@ def scale_weights(examples: PairExamples, weights: LevelWeights) -> LevelWeights
 
 
 def fit_slope_and_shift(score: Floats, same: Bools, share: Floats) -> tuple[float, float]:
-    """Fit two numbers to labelled pairs: what scores are multiplied by, and what is then added.
+    """Fit a slope and a shift of scores to labelled pairs, by penalised logistic regression.
 
-    Before anything is seen, the slope is taken to be about 1 and the shift about 0. A record counts for one
-    pair of either kind, as the shares of the pairs say.
+    The prior of the slope is centred at 1, and that of the shift at 0. The shares of the pairs are sample
+    weights.
     """
     sign = np.where(same, 1.0, -1.0)
 
@@ -60,7 +60,7 @@ def fit_slope_and_shift(score: Floats, same: Bools, share: Floats) -> tuple[floa
 
 
 def regress_levels(examples: PairExamples, start: LevelWeights, *, seed: int) -> LevelWeights:
-    """Fit a weight for every level to labelled pairs, near those that it starts from."""
+    """Fit a weight for every level to labelled pairs, with an L2 penalty towards the initial weights."""
     if examples.teach_nothing:
         return start
     levels, same, share, _ = examples.sample(MOST_PAIRS, seed)
@@ -84,17 +84,17 @@ def regress_levels(examples: PairExamples, start: LevelWeights, *, seed: int) ->
 
 
 def _logistic_loss(score: Floats, sign: Floats, share: Floats) -> tuple[float, Floats]:
-    """Return the loss of scores, and its derivative by each of them."""
+    """Return the logistic loss of scores, and its gradient with respect to them."""
     margin = sign * score
     wrong = 0.5 * (1.0 - np.tanh(0.5 * margin))
     return float(share @ np.logaddexp(0.0, -margin)), -share * sign * wrong
 
 
 def _least(loss: Callable[[Floats], tuple[float, Floats]], start: Floats) -> Floats:
-    from scipy.optimize import minimize  # here, so that applying a model does not load SciPy
+    from scipy.optimize import minimize  # imported here, so that applying a model does not load SciPy
 
     options = {"maxiter": ITERATIONS, "ftol": SETTLED}
-    with threadpool_limits(1):  # these sums are too short to be shared among threads
+    with threadpool_limits(1):  # the arrays are too small for several threads to help
         found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
     return np.asarray(found.x)
 
@@ -107,7 +107,7 @@ def _cumulate(steps: Floats, sizes: tuple[int, ...]) -> Floats:
 
 
 def _levels_seen(levels: NDArray[np.uint8], weights: LevelWeights) -> csr_array:
-    """Return a row of zeros and ones for each pair: a one for the level it has in each comparison."""
+    """Return a sparse 0/1 matrix, with a row per pair and a one for its level in each comparison."""
     from scipy.sparse import csr_array
 
     there = levels > 0
