@@ -1,4 +1,4 @@
-"""Blocking: which pairs of records are worth comparing at all."""
+"""Blocking: generate the candidate pairs of records that are worth comparing."""
 
 from factorwise.apps.resolution.blocking.candidates import (
     Candidates,

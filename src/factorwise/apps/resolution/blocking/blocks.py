@@ -1,7 +1,7 @@
-"""Blocks of a rule, and orders of items in which similar ones come close.
+"""Blocks of a rule, and sort orders in which similar items are close to each other.
 
-A block is the items that share a key. Of a block that is too large to be joined whole, the items are put in
-order, and each is paired with its neighbors only: the number of pairs stays linear in the size of the block.
+A block consists of the items that share a key. The items of a block that is too large to be joined whole are
+sorted, and each is paired only with its neighbors, so that the number of pairs is linear in the block size.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from factorwise.apps.resolution.normalize.forms import Form, Lists, NormalTable,
 from factorwise.types import Bools, Floats, Ints
 from factorwise.variables.sparse_rows import starts_of
 
-_KEY_BITS = 38  # keys cut to fewer bits would meet by chance
-_COLUMNS = 4  # there is no room for more
+_KEY_BITS = 38  # least bits of a key; shorter keys would collide too often
+_COLUMNS = 4  # most columns of a sort key, which must fit into one word
 
-# What tells items of a block apart, by kind of field; and which kinds are looked at first, in two orders.
+# The forms by which items of a block are sorted, by kind of field, and the priority of kinds in two orders.
 _FORMS = {
     "name": ("last", "given"),
     "text": ("text",),
@@ -69,9 +69,9 @@ class RecordBlocks(NamedTuple):
     """Blocks of at least two items.
 
     item : int32[rows]
-        Members of the blocks, one block after the other, ascending within a block.
+        Members of the blocks, block by block, ascending within a block.
     size : int64[blocks]
-        How many members each block has.
+        Number of members of each block.
     """
 
     item: NDArray[np.int32]
@@ -79,7 +79,7 @@ class RecordBlocks(NamedTuple):
 
     @property
     def block(self) -> NDArray[np.int64]:
-        """The block of each row."""
+        """Index of the block of each row."""
         return np.repeat(np.arange(len(self.size)), self.size)
 
     def select(self, chosen: Bools) -> RecordBlocks:
@@ -88,7 +88,7 @@ class RecordBlocks(NamedTuple):
 
 
 def blocks_of(rows: KeyRows, n_items: int) -> RecordBlocks:
-    """Group items by their keys; keys that only one item has are left out."""
+    """Group items by key; keys of only one item are left out."""
     bits = np.uint64(int(n_items).bit_length())
     if 64 - int(bits) >= _KEY_BITS:
         # Sorting words is many times faster than sorting indices.
@@ -111,7 +111,7 @@ def blocks_of(rows: KeyRows, n_items: int) -> RecordBlocks:
 
 
 def drawn_pairs(blocks: RecordBlocks, weight: Floats, count: int, seed: int) -> NDArray[np.int64]:
-    """Return int64[count, 2]: pairs of members of blocks that are drawn by their weights."""
+    """Return int64[count, 2]: random pairs of members of blocks, drawn in proportion to ``weight``."""
     draws = np.random.default_rng(seed)
     total = np.cumsum(weight)
     block = np.searchsorted(total, draws.random(count) * total[-1], side="right")
@@ -123,7 +123,7 @@ def drawn_pairs(blocks: RecordBlocks, weight: Floats, count: int, seed: int) -> 
 
 
 def neighbor_ranks(normal: NormalTable) -> list[NDArray[np.int64]]:
-    """Return the rank of every item in one or two orders that bring similar items close."""
+    """Return the ranks of all items in one or two orders that place similar items close together."""
     ranks = []
     seen: list[list[tuple[str, str]]] = []
     for kinds in _BY_NAME:
@@ -143,10 +143,10 @@ def neighbor_ranks(normal: NormalTable) -> list[NDArray[np.int64]]:
 
 
 def _order_rank(columns: Sequence[Ints]) -> NDArray[np.int64]:
-    """Rank of every item when ordered by columns of numbers from -1 on, the first one first, then by item.
+    """Return the rank of every item, sorted by columns of numbers from -1 on in turn, and then by item.
 
-    As much of the columns as there are bits for is put in one word: sorting words is many times faster than
-    sorting indices.
+    The columns are packed into one word, as far as its bits suffice, because sorting words is many times
+    faster than sorting indices.
     """
     n_items = len(columns[0])
     bits = n_items.bit_length()
@@ -165,7 +165,7 @@ def _order_rank(columns: Sequence[Ints]) -> NDArray[np.int64]:
 
 
 def _ranked(form: Form) -> Ints:
-    """A number per row by which rows with similar values come close."""
+    """Return a sort key per row that places rows with similar values close together."""
     if isinstance(form, Numbers):
         different, codes = np.unique(np.where(form.missing, -np.inf, form.values), return_inverse=True)
         return codes - int(len(different) > 0 and np.isneginf(different[0]))
@@ -179,7 +179,7 @@ def _ranked(form: Form) -> Ints:
 
 
 def _rarest_item(lists: Lists) -> Ints:
-    """Code of the rarest item of each row that other rows have too; -1 if there is none."""
+    """Return the code of each row's rarest item that other rows have too, or -1 if it has none."""
     counts = np.bincount(lists.codes, minlength=len(lists.values)).astype(np.int64)
     shared = counts[lists.codes] > 1
     offsets = starts_of(shared.view(np.int8))[lists.offsets]

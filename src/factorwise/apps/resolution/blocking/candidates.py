@@ -1,9 +1,9 @@
-"""Candidate pairs: the pairs of items that at least one blocking rule puts together.
+"""Find candidate pairs: the pairs of items that at least one blocking rule generates.
 
-The work is planned from the sizes of the blocks before a single pair is made. Blocks small enough are joined
-whole; in larger ones each item meets its neighbors in orders that bring similar items close. If that is more
-than the budget, the limits are lowered, so that blocks with rare keys stay whole; what is still too much is
-cut where the pairs share the fewest and most common keys.
+The work is planned from the block sizes before any pair is generated. Small blocks are joined whole; in large
+ones each item is paired with its neighbors in orders that place similar items close together. If the pairs
+exceed the budget, the size limit of whole blocks is lowered, so that blocks of rare keys stay whole. If there
+are still too many, the pairs that share the fewest and most common keys are dropped.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from factorwise.kernels.records.pair_joins import ALWAYS, merge_pairs
 from factorwise.types import Bools, Ints
 from factorwise.validation import check_count
 
-_PAIRS, _PER_ITEM = 4_000_000, 12
-_THRIFTY_PAIRS, _THRIFTY_PER_ITEM = 2_000_000, 20
-SPARE = 1.25  # more pairs than the budget, of which those that share least are cut
-_STRETCH = 1 << 22  # pairs that are looked at in one go
-_TESTED = 4.0  # the same where most pairs do not pass a filter
+_PAIRS, _PER_ITEM = 4_000_000, 12  # default budget: pairs in all, or per item if that is more
+_THRIFTY_PAIRS, _THRIFTY_PER_ITEM = 2_000_000, 20  # thrifty budget: pairs in all, plus per item
+SPARE = 1.25  # factor of the budget up to which pairs are made, before those that share least are cut
+_STRETCH = 1 << 22  # pairs that are processed at once
+_TESTED = 4.0  # the same factor if a filter drops most pairs
 
 
 @dataclass(frozen=True, slots=True)
 class LargeBlock:
-    """A block that was not joined whole: how many items, and two of them to tell which it is."""
+    """A block that was not joined whole: its size, and two of its items to identify it."""
 
     size: int
     members: tuple[int, int]
@@ -53,14 +53,14 @@ class LargeBlock:
 
 @dataclass(frozen=True, slots=True)
 class RuleBlocks:
-    """What became of one rule.
+    """Statistics of one rule.
 
     blocks, items, largest
-        Blocks of two or more items, the items in them, and the size of the largest.
+        Number of blocks with two or more items, of items in them, and size of the largest block.
     pairs, new
-        Different pairs it gave, and those that no rule before it gave; both before the budget's cut.
-    windowed
-        Blocks that were not joined whole, and the largest of them.
+        Number of distinct pairs, and of those that no earlier rule generated; before the budget is applied.
+    windowed, large_blocks
+        Number of blocks that were not joined whole, and the largest of them.
     """
 
     rule: Rule
@@ -78,17 +78,17 @@ class Candidates:
     """Candidate pairs.
 
     first, second : int32[pairs]
-        The items of each pair, ``first < second``; ordered by both, each pair once.
+        The items of each pair, ``first < second``; sorted by both, without duplicates.
     rules
-        What became of each rule.
+        Statistics of each rule.
     limits
-        Blocks up to which size were joined whole, and how many neighbors an item met in larger ones.
+        Size up to which blocks were joined whole, and number of neighbors of an item in larger ones.
     cut
-        Pairs left out because of the budget.
+        Number of pairs that were dropped because of the budget.
     tested
-        What made the pairs, if a filter left some out; see `pairs_inside`.
+        The joins, if a filter dropped pairs; see `pairs_inside`.
     joined_share
-        Share of the pairs in blocks that limits and budget let through; a filter is left out of account.
+        Share of the pairs in blocks that were kept within the limits and the budget, regardless of a filter.
     """
 
     n_items: int
@@ -104,20 +104,20 @@ class Candidates:
         return len(self.first)
 
     def stretches(self) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-        """Yield all pairs in order, some of them at a time."""
+        """Yield all pairs in order, in chunks."""
         for low in range(0, len(self.first), _STRETCH):
             yield self.first[low : low + _STRETCH], self.second[low : low + _STRETCH]
 
     def of_one_entity(self, entity: Ints) -> Bools:
-        """Say which pairs are of one entity; -1 is none that is known."""
+        """Return which pairs are of one entity; -1 stands for an unknown entity."""
         first, second = entity[self.first], entity[self.second]
         return np.asarray((first == second) & (first >= 0))
 
     def pairs_inside(self, groups: Ints) -> Candidates:
-        """Return the pairs that the filter left out although both items are of one group; few as a rule.
+        """Return the pairs that the filter dropped although both items are in one group; usually few.
 
         groups : int[items]
-            Negative for none.
+            The group of each item; negative for none.
         """
         if self.tested is None:
             return replace(self, first=self.first[:0], second=self.second[:0])
@@ -126,12 +126,12 @@ class Candidates:
 
 
 def default_budget(n_items: int) -> int:
-    """Return how many pairs to make at most: 1,000 an item for a few, 12 for millions."""
+    """Return the default budget of pairs: 1,000 per item for few items, 12 per item for millions."""
     return min(1_000 * n_items, max(_PAIRS, _PER_ITEM * n_items))
 
 
 def thrifty_budget(n_items: int) -> int:
-    """Return a budget for fewer pairs, where those find nearly as much: half as many for some thousands."""
+    """Return a smaller budget of pairs: about half the default for some thousands of items."""
     return min(default_budget(n_items), _THRIFTY_PAIRS + _THRIFTY_PER_ITEM * n_items)
 
 
@@ -150,23 +150,23 @@ def find_candidates(
     folder: str | Path | None = None,
     executor: Executor | None = None,
 ) -> Candidates:
-    """Find the pairs of items that some rule puts together.
+    """Find the candidate pairs of the blocking rules.
 
     budget
-        Pairs to return at most; None for `default_budget`.
+        Maximum number of pairs; None for `default_budget`.
     largest_block
-        Blocks above this size are not joined whole. None: as the budget allows.
+        Maximum size of blocks that are joined whole; None to choose it by the budget.
     per_item
-        Neighbors that an item meets in such a block. None: as the budget allows.
+        Number of neighbors of an item in larger blocks; None to choose it by the budget.
     sources, within
-        Source of each item; with ``within=False`` pairs of one source are left out.
+        Source of each item; with ``within=False`` pairs within one source are left out.
     pair_filter
-        Keep only pairs that pass it; None to keep all.
+        Keep only the pairs that pass this filter; None to keep all.
     at_once, threads, folder
-        Pairs to hold in memory while they are made, threads to make them in, and where the scratch folder for
-        the others is made. The result depends on none of them.
+        Number of pairs held in memory while they are generated, number of threads, and parent of the scratch
+        folder for the other pairs. The result does not depend on them.
     executor
-        Where the joins are made, in pieces; None for this process. The result does not depend on it either.
+        Runs the joins as tasks; None to use threads of this process. The result does not depend on it.
     """
     n_items = normal.n_rows
     allowed = default_budget(n_items) if budget is None else budget
@@ -180,7 +180,7 @@ def find_candidates(
     blocks = []
     for rule in rules:
         blocks.append(blocks_of(maker.keys(rule), n_items))
-        if normal.columns.in_files:  # keys of parts are made anew for each rule
+        if normal.columns.in_files:  # compute keys again for each rule to save memory
             maker = KeyMaker(normal)
     del maker
     wanted = Limits(largest_block or n_items, per_item or n_items)
@@ -188,7 +188,7 @@ def find_candidates(
     most = int(allowed * (SPARE if pair_filter is None else _TESTED))
     limits = fitting_limits(sizes, wanted, most)
     if limits != wanted:
-        for _ in range(2):  # other limits have another overlap
+        for _ in range(2):  # the overlap of rules depends on the limits
             times = overlap(normal, rules, blocks, limits)
             limits = fitting_limits(sizes, wanted, int(most * times))
     apart = sources if not within else None
@@ -219,7 +219,7 @@ def find_candidates(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Joins:
-    """Joins that make pairs, each of which is tested; see `find_candidates`."""
+    """Joins that generate pairs, and the test that each pair must pass; see `find_candidates`."""
 
     joins: tuple[Join, ...]
     test: PairTest
@@ -231,7 +231,7 @@ class _Joins:
     columns: Columns
 
     def run(self, groups: NDArray[np.int32], n_rules: int) -> _Merged:
-        """Make the pairs that pass the test; those inside groups that do not, if there are groups."""
+        """Generate the pairs that pass the test, or, given groups, those inside groups that fail it."""
         test = self.test._replace(groups=groups)
         executor = self.executor
         if executor is None and self.threads > 1:
@@ -249,7 +249,7 @@ class _Joins:
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """Different pairs with the sum of the rarities of what they share, and counts by rule."""
+    """Distinct pairs weighted by the total rarity of the keys they share, and pair counts by rule."""
 
     first: NDArray[np.int32]
     second: NDArray[np.int32]
@@ -272,16 +272,16 @@ class _Merged:
         return cls(ends, others, weights, pairs, new)
 
     def within(self, budget: int, columns: Columns) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return the pairs of highest weight; of those of equal weight, some spread evenly."""
+        """Return the pairs of highest weight within the budget; among ties, pick evenly spaced ones."""
         if len(self.weight) <= budget:
             return self.first, self.second
         counts = np.zeros(ALWAYS + 1, np.int64)
         for low in range(0, len(self.weight), _STRETCH):
             counts += np.bincount(self.weight[low : low + _STRETCH], minlength=ALWAYS + 1)
-        above = np.cumsum(counts[::-1])[::-1]  # pairs of at least each weight
+        above = np.cumsum(counts[::-1])[::-1]  # number of pairs with at least each weight
         least = int(np.flatnonzero(above >= budget)[-1])
         ties, room = int(counts[least]), budget - int(above[least] - counts[least])
-        chosen = np.arange(room) * ties // max(room, 1)  # of the pairs that are equal
+        chosen = np.arange(room) * ties // max(room, 1)  # which of the tied pairs to keep
 
         def kept() -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
             before = 0

@@ -1,8 +1,8 @@
-"""Which blocking rules to use: from labelled entities, or from what the fields are.
+"""Choose blocking rules, from labelled entities or from the kinds of the fields.
 
-Both ways choose greedily, the rule that adds most to the objective for the pairs it costs first, until hardly
-anything is left to add. The objectives are submodular, so that what a rule adds only falls as others are
-taken, and need rarely be looked at again.
+Both methods are greedy: they choose the rule with the highest gain in the objective per pair, until no rule
+adds much. The objectives are submodular, so the gain of a rule only falls as others are chosen, and it
+rarely needs to be computed again.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.types import Ints
 
-_TOO_LARGE = 200  # budgets that a rule alone may exceed before it is of no use
-_SHARES = 4  # of a rule that makes more than this part of the budget, large blocks will not be joined whole
-_MOST = 16  # rules
-_TELLS_NOTHING = 0.2  # of all pairs: a category that puts more of them together is no evidence
+_TOO_LARGE = 200  # a rule with more pairs than this many budgets is not considered
+_SHARES = 4  # most of the budget (one part in this many) that one rule is expected to use
+_MOST = 16  # largest number of rules
+_TELLS_NOTHING = 0.2  # largest share of all pairs for rules on categories alone
 
 
 class Thrift(NamedTuple):
-    """What a rule must add to be taken: at all, for each pair an item that it costs, and in new pairs."""
+    """Least gain of a chosen rule: in total, per pair and item, and as its share of new pairs."""
 
     gain: float
     gain_per_pair: float
@@ -34,11 +34,11 @@ class Thrift(NamedTuple):
 
 
 _UNLABELLED = Thrift(0.002, 2e-4, 0.1)
-_LEARNED = Thrift(0.0005, 3e-5, 0.005)  # here what a rule adds is seen, not imagined
+_LEARNED = Thrift(0.0005, 3e-5, 0.005)  # lower, because gains are measured on labels instead of simulated
 
 
 class Chosen(NamedTuple):
-    """A chosen rule, the pairs it is estimated to make and what it added to the objective."""
+    """A chosen rule, its estimated number of pairs and its gain in the objective."""
 
     rule: Rule
     pairs: float
@@ -51,15 +51,15 @@ def default_rules(
     """Choose rules by the kinds of the fields and the frequencies of their values.
 
     n_items
-        Number of records the rules are meant for, if there will be more than in the table.
+        Number of records that the rules will be applied to, if it is larger than the table.
     """
     sample = RecordSample(normal, n_items)
     pool = _telling(rule_pool(specs, sample), specs, sample)
     names = {spec.name for spec in specs if spec.kind == "name"}
-    # vectors and scores look at all of a record, names included
+    # vectors and scores may depend on the whole record, including names
     whole = {spec.name for spec in specs if spec.kind in ("vector", "scores")}
     if names:
-        # What has no name in common is hardly one person, however often it meets.
+        # Records of one person almost always share a part of the name, so rules without names must be cheap.
         few = _free_pairs(sample.n_items) * sample.n_items
         pool = [one for one in pool if (names | whole) & one.rule.fields or one.pairs <= few]
     objective = Imagined(pool, sample, specs)
@@ -69,12 +69,12 @@ def default_rules(
 def learned_rules(
     specs: Sequence[FieldSpec], normal: NormalTable, entity: Ints, *, n_items: int | None = None
 ) -> list[Rule]:
-    """Choose rules by what records of one entity share.
+    """Choose rules by what labelled records of one entity share.
 
     entity : int[items]
-        The entity of each item, -1 where it is not known.
+        The entity of each item; -1 where it is unknown.
     n_items
-        Number of records the rules are meant for, if there will be more than in the table.
+        Number of records that the rules will be applied to, if it is larger than the table.
     """
     sample = RecordSample(normal, n_items)
     pool = _telling(rule_pool(specs, sample), specs, sample)
@@ -83,9 +83,9 @@ def learned_rules(
 
 
 def _telling(pool: Sequence[PoolRule], specs: Sequence[FieldSpec], sample: RecordSample) -> list[PoolRule]:
-    """Leave out rules by which nearly everything meets, as by a column of yes and no.
+    """Leave out rules on categories that pair too many records, such as a column of yes and no.
 
-    A name that all records share may be all that there is to go by; a category that most have tells nothing.
+    Rules on other kinds are kept in any case, because they may be the only ones of the table.
     """
     categories = {spec.name for spec in specs if spec.kind == "category"}
     most = _TELLS_NOTHING * sample.n_items * (sample.n_items - 1) / 2
@@ -134,5 +134,5 @@ def choose(
 
 
 def _free_pairs(n_items: int) -> float:
-    """Pairs an item that a rule is taken to cost even if it makes fewer: where many can be afforded, more."""
+    """Return the base cost of a rule in pairs per item, which is higher if the budget per item is large."""
     return min(10.0, max(0.5, 200_000 / max(n_items, 1)))

@@ -1,4 +1,4 @@
-"""How many pairs blocking rules would make, from the sizes of their blocks, before a pair is made."""
+"""Count the pairs of blocking rules from the sizes of their blocks, without generating pairs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from factorwise.apps.resolution.normalize.forms import NormalTable
 
 
 class RuleCount(NamedTuple):
-    """What one rule would do: blocks of two or more records, the largest, and the pairs in all of them."""
+    """Counts of one rule: blocks of two or more records, size of the largest, and pairs in all blocks."""
 
     rule: Rule
     blocks: int
@@ -25,14 +25,14 @@ class RuleCount(NamedTuple):
 
 
 class BlockCount(NamedTuple):
-    """What all rules would do.
+    """Counts of all rules.
 
     rules
-        One count each.
+        The counts of each rule.
     limits
-        Blocks up to which size would be joined whole, and how many neighbors a record would meet in others.
+        Size up to which blocks would be joined whole, and number of neighbors of a record in larger ones.
     pairs
-        Different pairs, estimated: rules make some of them more than once.
+        Estimated number of distinct pairs; several rules may generate the same pair.
     """
 
     rules: tuple[RuleCount, ...]
@@ -46,20 +46,20 @@ def count_blocks(
     """Count blocks and pairs; ``budget`` is as in `find_candidates`.
 
     share
-        Of the records of a larger table that these are, drawn at random. Then pairs, and the sizes of blocks,
-        are estimates for that table, each of whose pairs is here with a probability of ``share`` squared; of
-        blocks there are at least so many.
+        Share of a larger table of which these records are a random sample. Pairs and block sizes are then
+        estimates for that table, each pair of which is in the sample with probability ``share`` squared. The
+        number of blocks is a lower bound.
     """
     n_items = round(normal.n_rows / share)
     allowed = default_budget(n_items) if budget is None else budget
     maker = KeyMaker(normal)
     blocks = [blocks_of(maker.keys(rule), normal.n_rows) for rule in rules]
     sizes = [np.round(found.size / share).astype(np.int64) for found in blocks]
-    wanted, most = Limits(n_items, n_items), int(allowed * SPARE)  # as `find_candidates` has it
+    wanted, most = Limits(n_items, n_items), int(allowed * SPARE)  # as in `find_candidates`
     limits = fitting_limits(sizes, wanted, most)
     for _ in range(2 if limits != wanted else 0):
         limits = fitting_limits(sizes, wanted, int(most * overlap(normal, rules, blocks, limits)))
-    # Pairs in blocks that are joined whole are counted from the pairs here, not from sizes, which are rough.
+    # Pairs in whole blocks are estimated from the sampled pairs, because estimated sizes are inaccurate.
     here = [found.size for found in blocks]
     joined = [(size <= limits.largest) for size in sizes]
     made = sum(

@@ -1,13 +1,14 @@
-"""A cheap filter of candidate pairs, learned where a model is fitted: most pairs are never compared.
+"""A fast filter of candidate pairs, fitted with the model, so that most pairs are never compared in full.
 
-Each record gets a *signature*: a byte for each of some normal forms (a hash of its value; 0 where it is
-missing), and a word for each of some lists (a bit for each of its rarest items). What two signatures have in
-common is worth whole numbers that were learned by logistic regression, and a pair is compared only if they
-add up to enough. Hashes may meet by chance, which keeps a pair more; they never drop one.
+Each record gets a *signature*: a byte for each of some normal forms (a hash of the value; 0 if it is
+missing), and a word for each of some lists (a bit for each of its rarest items). Agreements and disagreements
+of two signatures have integer weights, fitted by logistic regression. A pair is compared only if the sum of
+its weights reaches a threshold.
 
-What enough is, is set by the pairs that mattered when the model was fitted: those whose score was not far
-below zero. Where the model is applied to more records, scores are lower by an offset (see
-`factorwise.apps.resolution.knowledge.Knowledge.for_size`), so fewer pairs matter and more is asked for.
+The threshold is chosen so that nearly all relevant training pairs pass: those whose score is not far below
+zero. If the model is applied to more records, scores are lower by an offset (see
+`factorwise.apps.resolution.knowledge.Knowledge.for_size`), so fewer pairs are relevant and the threshold
+rises.
 """
 
 from __future__ import annotations
@@ -30,29 +31,29 @@ from factorwise.rng import split_mix_words
 from factorwise.types import Bools, Floats, Ints
 from factorwise.validation import as_text, as_whole
 
-_SCALE = 256  # of the whole numbers that weights are rounded to
-_LARGEST = 1 << 20  # weights, so that sums stay far within 32 bits
-_ITEMS = 8  # rarest items of a list that get a bit
+_SCALE = 256  # factor by which weights are scaled before they are rounded to integers
+_LARGEST = 1 << 20  # largest absolute weight, so that sums stay far within 32 bits
+_ITEMS = 8  # number of rarest items of a list that set a bit
 _PACKED = 8  # bytes of a word
-_COLUMNS, _MASKS = 32, 6  # most of them
-_MATTERS = 2.0  # how far below zero the score of a pair may be, in units of the temperature, and matter still
-_OFFSETS = 8  # whole offsets, from 0 on, for which it is known what is enough
-_LOST = 3e-4  # share of the pairs that matter that the filter may drop
-_SPARED = 0.5  # share of the pairs that it must drop to be worth having
-_FEWEST = 1_000  # pairs to learn from
-_MOST = 200_000
-_RIDGE = 1.0
-_NEWTON_STEPS = 12
-_FARTHEST = 12.0  # sums of log odds beyond which Newton steps take them for certain
+_COLUMNS, _MASKS = 32, 6  # largest numbers of bytes and of words
+_MATTERS = 2.0  # a pair is relevant above minus this score, in units of the temperature
+_OFFSETS = 8  # number of integer offsets, from 0 on, with a threshold each
+_LOST = 3e-4  # share of the relevant pairs that the filter may drop
+_SPARED = 0.5  # least share of all pairs that a useful filter drops
+_FEWEST = 1_000  # least number of training pairs
+_MOST = 200_000  # largest number of training pairs
+_RIDGE = 1.0  # L2 penalty
+_NEWTON_STEPS = 12  # most Newton steps
+_FARTHEST = 12.0  # bound of the log odds in Newton steps
 
 
 class FilterReport(NamedTuple):
-    """What a filter did to the pairs that it was learned from.
+    """Statistics of a filter on the pairs that it was fitted on.
 
     pairs, kept
-        How many there were, and how many pass.
+        Number of pairs, and of those that pass.
     true_pairs, lost
-        How many were of one entity, and how many of these do not pass.
+        Number of pairs of one entity, and of those that do not pass.
     """
 
     pairs: int
@@ -63,20 +64,20 @@ class FilterReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PairFilter:
-    """Which pairs are worth comparing.
+    """A filter that decides which pairs are compared.
 
     columns, masks
         Field and form of each byte and of each word of a signature.
     weights
-        For each column what a missing value, different values and equal ones add.
+        For each column the weights of a missing value, of different values and of equal values.
     mask_weights
-        For each mask what no items, and no, one, two and more shared bits add.
+        For each mask the weights of no items, and of no, one, two and more shared bits.
     least
-        Sums from which on a pair passes, for offsets of the scores of 0, 1, 2 and so on.
+        Thresholds of the sum of weights, for score offsets of 0, 1, 2 and so on.
     report
-        What it did where it was learned.
+        Statistics on the training pairs.
     offset
-        By which the scores of pairs are lower than where it was learned.
+        How much lower the scores of pairs are than in training.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -96,7 +97,7 @@ class PairFilter:
             raise InvalidArgumentError(f"least must be ascending sums, but {self.least} was given.")
 
     def test(self, normal: NormalTable, sources: Ints | None = None) -> PairTest:
-        """Return the test of pairs of a table; ``sources`` as in `PairTest.of_sources`."""
+        """Return the filter as a test for pairs of a table; ``sources`` is as in `PairTest.of_sources`."""
         least = self.least[min(int(self.offset), len(self.least) - 1)]
         equal, missing = packed_weights(self.weights)
         return PairTest.of_sources(sources)._replace(
@@ -108,14 +109,14 @@ class PairFilter:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, for a model file."""
+        """Return plain values for a model file."""
         plain = {**asdict(self), "report": list(self.report)}
-        del plain["offset"]  # which is a matter of where it is applied
+        del plain["offset"]  # it depends on the table that the filter is applied to
         return plain
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> PairFilter:
-        """Read what `as_dict` gave."""
+        """Rebuild a filter from the values that `as_dict` returned."""
 
         def names(key: str) -> tuple[tuple[str, str], ...]:
             return tuple((as_text(key, field), as_text(key, form)) for field, form in saved[key])
@@ -136,7 +137,7 @@ class PairFilter:
 
 
 class Signatures(NamedTuple):
-    """Bytes and words of the records of a table: uint8[records, columns] and uint64[records, masks]."""
+    """Signatures of the records of a table: uint8[records, columns] and uint64[records, masks]."""
 
     columns: NDArray[np.uint8]
     masks: NDArray[np.uint64]
@@ -156,7 +157,7 @@ def signatures(
 
 
 def pack_signatures(signature: Signatures) -> NDArray[np.uint64]:
-    """Return signatures as `join_blocks` reads them: eight columns to a word, what is missing, and masks."""
+    """Pack signatures for `join_blocks`: words of eight columns each, a word of missing values, and masks."""
     rows, count = signature.columns.shape
     words = -(-count // _PACKED)
     columns = np.zeros((rows, words * _PACKED), np.uint8)
@@ -167,10 +168,10 @@ def pack_signatures(signature: Signatures) -> NDArray[np.uint64]:
 
 
 def packed_weights(weights: Sequence[Sequence[int]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return what the bits of equal columns and those of missing ones add, for eight columns at a time.
+    """Return the sums of weights by bit pattern of equal and of missing columns, for eight columns at a time.
 
     weights
-        For each column what a missing value, different values and equal ones add.
+        For each column the weights of a missing value, of different values and of equal values.
     """
     words = -(-len(weights) // _PACKED)
     table = np.zeros((words * _PACKED, 3), np.int64)
@@ -185,7 +186,7 @@ def packed_weights(weights: Sequence[Sequence[int]]) -> tuple[NDArray[np.int32],
 def sums_needed(
     weights: Sequence[Sequence[int]], mask_weights: Sequence[Sequence[int]], least: int
 ) -> NDArray[np.int32]:
-    """Return what a sum must be after each packed word so that it can still come to ``least``, and that."""
+    """Return the least sum after each packed word that can still reach ``least``, and ``least``."""
     most = np.array([max(table) for table in weights], np.int64)
     words = [most[start:].sum() for start in range(_PACKED, len(most) + _PACKED, _PACKED)]
     masks = sum(max(table) for table in mask_weights)
@@ -195,14 +196,14 @@ def sums_needed(
 def learn_filter(
     normal: NormalTable, first: Ints, second: Ints, scores: Floats, same: Bools, temperature: float
 ) -> PairFilter | None:
-    """Learn which pairs are worth comparing; None if few would be spared.
+    """Fit a filter of pairs; return None if it would not drop enough pairs.
 
     first, second, scores
         Candidate pairs of a table, and their scores.
     same
-        Which of them are known to be of one entity.
+        Which of the pairs are known to be of one entity.
     temperature
-        At which the scores are log odds.
+        Calibration temperature: scores divided by it are log odds.
     """
     columns, masks = _forms_of(normal)
     floor = -_MATTERS * max(1.0, temperature)
@@ -219,7 +220,7 @@ def learn_filter(
     learned, judged = (
         some[::2],
         some[1::2],
-    )  # the threshold is also one of pairs that nothing was learned from
+    )  # thresholds hold on the held-out half too
     weights = _rounded(_log_odds(levels[learned] + starts, wanted[learned], int(sizes.sum())))
     sums = _sums(levels, weights, starts)
     least: list[int] = []
@@ -234,7 +235,7 @@ def learn_filter(
         tuple(weights[start : start + size].tolist()) for start, size in zip(starts, sizes, strict=True)
     ]
     count = len(columns)
-    # what tells most comes first, so that most pairs are done with after one word
+    # the most decisive columns come first, so that most pairs are rejected after one word
     order = sorted(range(count), key=lambda place: min(tables[place]) - max(tables[place]))
     return PairFilter(
         tuple(columns[place] for place in order),
@@ -247,7 +248,7 @@ def learn_filter(
 
 
 def _forms_of(normal: NormalTable) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """Name the forms that signatures are made of: strings and numbers, and lists."""
+    """Return field and form of the columns (strings and numbers) and the masks (lists) of signatures."""
     columns: list[tuple[str, str]] = []
     masks: list[tuple[str, str]] = []
     for field in normal.values():
@@ -269,7 +270,7 @@ def _bytes_of(form: Form) -> NDArray[np.uint8]:
 
 
 def _mask_of(form: Form) -> NDArray[np.uint64]:
-    """Return a word for each row with a bit for each of the rarest items that others have, too."""
+    """Return a word for each row with a bit for each of its rarest items that other rows have too."""
     if not isinstance(form, Lists):
         raise InvalidArgumentError(f"a filter looks for lists, but the form is {type(form).__name__}.")
     counts = form.frequencies().counts
@@ -286,7 +287,7 @@ def _mask_of(form: Form) -> NDArray[np.uint64]:
 
 
 def _log_odds(places: NDArray[np.integer[Any]], wanted: Bools, size: int) -> Floats:
-    """Learn a weight for each level of each column, by Newton steps of logistic regression with a ridge."""
+    """Fit a weight for each level of each column, by L2-penalized logistic regression (Newton steps)."""
     rows = np.repeat(np.arange(len(places)), places.shape[1])
     weights, bias = np.zeros(size), 0.0
     design = np.zeros((len(places), size), np.float32)
@@ -324,5 +325,5 @@ def _sums(levels: NDArray[np.uint8], weights: NDArray[np.int64], starts: Ints) -
 
 
 def _quantile(sums: NDArray[np.int64]) -> int:
-    """Return the sum that all but a share of `_LOST` reach; a very low one where there are none."""
+    """Return the `_LOST` quantile of the sums, or a very low value if there are none."""
     return int(np.sort(sums)[int(_LOST * len(sums))]) if len(sums) else -_LARGEST

@@ -1,7 +1,7 @@
-"""The joins that make pairs of blocks: of small ones whole, of large ones between neighbors in some orders.
+"""Joins that generate the pairs of blocks: small blocks are joined whole, large ones only between neighbors.
 
-Joins are planned first. They are run one after the other, or cut into pieces that tasks run; the pairs are
-the same. A test looks at each pair as it is made, so that most of them are never kept, let alone compared.
+Joins are planned first. They are run one after the other, or split into pieces that run as tasks; the pairs
+are the same. Each pair is tested as it is generated, so that most pairs are never stored or compared.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from factorwise.kernels.records.pair_joins import (
 from factorwise.types import Ints
 from factorwise.variables.sparse_rows import starts_of
 
-MOST_RULES = 1 << (TAG_BITS - RARITY_BITS)
-MOST_ITEMS = 1 << ITEM_BITS
-PIECE = 2_000_000  # pairs that a task makes, about
-_ANY = 1 << 62
+MOST_RULES = 1 << (TAG_BITS - RARITY_BITS)  # rules that fit into the tag of a pair
+MOST_ITEMS = 1 << ITEM_BITS  # records that fit into the word of a pair
+PIECE = 2_000_000  # approximate number of pairs per task
+_ANY = 1 << 62  # pairs held in memory: no limit
 
 
 def check_joinable(n_items: int) -> None:
-    """Refuse more records than the word of a pair has room for; to be asked before any work."""
+    """Raise an error if there are more records than fit into the word of a pair. Call it first."""
     if n_items > MOST_ITEMS:
         raise InvalidArgumentError(
             f"there are {n_items:,} different records, but at most {MOST_ITEMS:,} can be joined with one"
@@ -46,7 +46,7 @@ def check_joinable(n_items: int) -> None:
 
 
 class PairTest(NamedTuple):
-    """What a pair must pass to be kept; arguments of `join_blocks`, but the groups are those of items."""
+    """The test that a pair must pass: arguments of `join_blocks`, except that ``groups`` are by item."""
 
     sources: NDArray[np.int32]
     records: NDArray[np.uint64]
@@ -58,7 +58,7 @@ class PairTest(NamedTuple):
 
     @classmethod
     def of_sources(cls, sources: Ints | None = None) -> PairTest:
-        """Return the test that keeps all pairs, or all of different sources."""
+        """Return the test that keeps all pairs, or, given sources, all pairs of different sources."""
         given = np.zeros(0, np.int32) if sources is None else np.asarray(sources, np.int32)
         return cls(
             given,
@@ -75,9 +75,9 @@ class Join(NamedTuple):
     """A join of blocks with themselves.
 
     item, sizes, tag
-        Members of the blocks one after the other, how many each block has, and the tag of its pairs.
+        Members of the blocks, block by block, size of each block, and the tag of its pairs.
     reach
-        How far neighbors are apart in the order of the members; 0 to join blocks whole.
+        Largest distance of neighbors in the order of the members; 0 to join blocks whole.
     """
 
     item: NDArray[np.int32]
@@ -86,7 +86,7 @@ class Join(NamedTuple):
     reach: int = 0
 
     def run(self, test: PairTest, sorter: PairSorter) -> None:
-        """Make the pairs."""
+        """Generate the pairs."""
         largest = int(self.sizes.max(initial=0))
         start, block, row = starts_of(self.sizes), 0, 0
         groups = test.groups[self.item] if len(test.groups) else test.groups
@@ -97,7 +97,7 @@ class Join(NamedTuple):
             sorter.keep(count)
 
     def pieces(self, most: int) -> Iterator[Join]:
-        """Cut into joins of about so many pairs each; no block is cut."""
+        """Split into joins of about ``most`` pairs each; blocks are not split."""
         whole = self.reach == 0
         pairs = self.sizes * (self.sizes - 1) // 2 if whole else self.sizes * self.reach
         piece = np.cumsum(pairs) // max(most, 1)
@@ -109,7 +109,7 @@ class Join(NamedTuple):
 
 
 def plan_joins(normal: NormalTable, blocks: Sequence[RecordBlocks], limits: Limits) -> Iterator[Join]:
-    """Plan the joins of all blocks: small ones whole, large ones between neighbors."""
+    """Yield the joins of all blocks: small blocks are joined whole, large ones between neighbors."""
     for number, found in enumerate(blocks):
         small = found.select(found.size <= limits.largest)
         if len(small.size):
@@ -129,12 +129,12 @@ def plan_joins(normal: NormalTable, blocks: Sequence[RecordBlocks], limits: Limi
 
 
 def join_in_tasks(executor: Executor, join: Join, test: Any, n_items: int) -> list[Words]:
-    """Let tasks make the pairs of a join, in no order; ``test`` is what `Executor.share` made of a test."""
+    """Generate the pairs of a join in tasks, unsorted; ``test`` is what `Executor.share` returned."""
     return executor.map(pairs_of_join, [(piece, n_items, test) for piece in join.pieces(PIECE)])
 
 
 def pairs_of_join(join: Join, n_items: int, test: PairTest) -> Words:
-    """Make the pairs of one join, in no order."""
+    """Generate the pairs of one join, unsorted."""
     with PairSorter(n_items, at_once=_ANY) as sorter:
         join.run(test, sorter)
         return sorter.gathered()

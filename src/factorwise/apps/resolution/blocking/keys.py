@@ -1,8 +1,8 @@
-"""Keys of blocking rules: items with the same key of a rule are candidates.
+"""Keys of blocking rules: items that share a key of a rule are candidates.
 
-A key is computed once for each *different* value of a normal form and then looked up for the rows. An item in
-which a part is missing has no key. Keys of bands depend on the text alone, all others on the order of the
-values: keys are comparable within one table only, unless they are asked for by text.
+A key is computed once for each *distinct* value of a normal form and then looked up for the rows. An item
+without a value for some part has no key. Keys of bands depend only on the text; other keys depend on the
+order of the values, so that they are comparable only within one table, unless they are computed from texts.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from factorwise.variables.sparse_rows import starts_of
 Keys = NDArray[np.uint64]
 _F = TypeVar("_F", Strings, Numbers, Lists, Vectors, PairValues)
 
-_LONGEST = 2_000  # bytes of a text that shingles are taken from
-_BYTES = 1 << 24  # bytes of texts shingled in one go
-_ROWS = 1 << 18  # rows whose keys are crossed in one go
-_PLACE = np.uint64(16)  # bits for the number of a pair
-_PAIRED = 8  # rarest items of a row that are combined with one another
+_LONGEST = 2_000  # bytes of a text from which shingles are taken
+_BYTES = 1 << 24  # bytes of texts that are shingled at once
+_ROWS = 1 << 18  # rows whose keys are combined at once
+_PLACE = np.uint64(16)  # bits of the index of a pair
+_PAIRED = 8  # number of rarest items of a row that are combined in pairs
 
 
 class KeyRows(NamedTuple):
     """Keys of items.
 
     item : int32[rows]
-        Ascending; an item with several keys stands several times.
+        Ascending; an item with several keys occurs several times.
     key : uint64[rows]
     """
 
@@ -60,7 +60,7 @@ class KeyRows(NamedTuple):
 
 
 class _PartKeys(NamedTuple):
-    """Keys of one part: item i has those from ``offsets[i]``; without offsets each has one if ``present``."""
+    """Keys of one part; those of item i start at ``offsets[i]``. Without offsets a present item has one."""
 
     key: Keys
     present: Bools
@@ -68,16 +68,17 @@ class _PartKeys(NamedTuple):
 
 
 class KeyMaker:
-    """Computes keys of rules over one table, each part once.
+    """Computes the keys of rules for one table; the keys of each part are computed once.
 
     rows
-        Rows to compute keys for, which are numbered anew; None for all. How rare an item of a list is, is
-        counted in the whole table all the same.
+        Rows for which keys are computed, renumbered from 0; None for all. Item frequencies are still those of
+        the whole table.
     across : int[rows of the table]
-        Neighbors of vectors are looked for among rows of other sources only; None for all rows.
+        Source of each row; nearest neighbors of vectors are then searched only in other sources. None for
+        all.
     by_text
-        Compute keys from the texts themselves, so that keys of several tables can be compared. It takes
-        longer; and items that one record alone has are keys too, as another table may have them.
+        Compute keys from the texts, so that keys of several tables are comparable. This takes longer, and
+        list items of a single record are keys too, because another table may contain them.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class KeyMaker:
         return rows
 
     def present(self, rule: Rule) -> Bools:
-        """Return which items have something in every part of a rule."""
+        """Return which items have a value for every part of a rule."""
         present = np.ones(self.n_rows, bool)
         for part in rule.parts:
             present &= self._of(part).present
@@ -134,7 +135,7 @@ class KeyMaker:
         return self._parts[part]
 
     def _neighbors(self, form: Vectors, part: Part) -> _PartKeys:
-        """Return keys of near vectors, of which the neighbors are looked for in the whole table, once."""
+        """Return the keys of nearest neighbors of vectors; the whole table is searched once."""
         if self.by_text:
             found = sketch_keys(form)
         else:
@@ -147,7 +148,7 @@ class KeyMaker:
         return _PartKeys(found.key, np.diff(found.offsets) > 0, found.offsets)
 
     def _scored(self, form: PairValues) -> _PartKeys:
-        """Return a key of each pair that has a number; none by text, as other tables have no such pairs."""
+        """Return a key for each scored pair; none with ``by_text``, as pairs are specific to the table."""
         count = 0 if self.by_text else len(form.first)
         one, two = form.first[:count], form.second[:count]
         key = split_mix_words((one * np.int64(form.n_rows) + two).astype(np.uint64))
@@ -158,17 +159,17 @@ class KeyMaker:
         return _PartKeys(found.key, np.diff(found.offsets) > 0, found.offsets)
 
     def _pairs(self, part: Part) -> _PartKeys:
-        """Every two different keys of an item, of the rarest ones."""
+        """Return the combinations of two distinct keys of an item, among its rarest ones."""
         return _paired(self._of(replace(part, size=min(part.size or _PAIRED, _PAIRED))))
 
 
 def combined(key: Keys, other: Keys) -> Keys:
-    """Keys of a conjunction; the order of its parts matters."""
+    """Return the keys of a conjunction; they depend on the order of its parts."""
     return split_mix_words(key * np.uint64(3) + other)
 
 
 def different(words: Keys) -> Keys:
-    """Return the different words, ascending; for these, much faster than `numpy.unique`."""
+    """Return the distinct words, ascending; this is much faster for them than `numpy.unique`."""
     ordered = np.sort(words)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
@@ -197,7 +198,7 @@ def share_key(rows: KeyRows, pairs: NDArray[np.int64], n_items: int) -> Bools:
 def rarest(
     counts: Ints, codes: Ints, offsets: NDArray[np.int64], most: int, size: int, least: int = 2
 ) -> Bools:
-    """Which items of lists ``least`` to ``most`` records have, and are among the ``size`` rarest of a row."""
+    """Return which list items ``least`` to ``most`` records have and are among a row's ``size`` rarest."""
     count = counts[codes]
     kept = (count >= least) & ((count <= most) if most else True)
     if not size or np.diff(offsets).max(initial=0) <= size:
@@ -280,7 +281,7 @@ def _paired(found: _PartKeys) -> _PartKeys:
     assert found.offsets is not None
     stops = np.repeat(found.offsets[1:], np.diff(found.offsets))
     place = np.arange(len(found.key))
-    after = stops - place - 1  # a key is combined with those that follow it in its row
+    after = stops - place - 1  # each key is combined with the following keys of its row
     left, right = found.key[np.repeat(place, after)], found.key[ranges(place + 1, after)]
     offsets = starts_of(after)[found.offsets]
     key = combined(np.minimum(left, right), np.maximum(left, right))
@@ -288,7 +289,7 @@ def _paired(found: _PartKeys) -> _PartKeys:
 
 
 def _band_keys(strings: Strings, part: Part) -> _PartKeys:
-    """Band keys of each different text, looked up for the rows."""
+    """Return the band keys of the rows, which are computed once for each distinct text."""
     of_value = band_hashes(strings.values, int(part.size), part.bands, part.rows)
     present = ~strings.missing
     return _PartKeys(
@@ -297,10 +298,10 @@ def _band_keys(strings: Strings, part: Part) -> _PartKeys:
 
 
 def band_hashes(values: pa.Array, size: int, bands: int, rows: int) -> Keys:
-    """Return uint64[values, bands]: what similar texts are likely to share at least one of.
+    """Return MinHash bands as uint64[values, bands]; similar texts probably share at least one of them.
 
     The probability that two texts share a given band is the Jaccard similarity of their sets of shingles
-    (runs of ``size`` bytes; a shorter text is one shingle), to the power of ``rows``.
+    (substrings of ``size`` bytes; a shorter text is one shingle) to the power of ``rows``.
     """
     found = np.zeros((len(values), bands), np.uint64)
     texts = pc.binary_slice(values.cast(pa.binary()), 0, _LONGEST)
@@ -311,14 +312,14 @@ def band_hashes(values: pa.Array, size: int, bands: int, rows: int) -> Keys:
             key = np.full(len(starts), band, np.uint64)
             for row in range(rows):
                 seed = split_mix_words(np.array([band * rows + row], np.uint64)) | np.uint64(1)
-                # A product with an odd number permutes; its high bits decide, so the minimum is a fair draw.
+                # Multiplying by an odd number permutes the hashes, so the minimum selects a random shingle.
                 key = combined(key, np.minimum.reduceat(shingles * seed, starts))
             found[start : start + step, band] = key
     return found
 
 
 def _shingles(texts: pa.Array, size: int) -> tuple[Keys, NDArray[np.int64]]:
-    """Hashes of the shingles of texts one after the other, and where those of each text begin."""
+    """Return the hashes of the shingles, text by text, and the index of the first one of each text."""
     flat = pa.concat_arrays([texts])
     buffers = flat.buffers()
     bounds = np.frombuffer(buffers[1], np.int32, count=len(flat) + 1, offset=4 * flat.offset)

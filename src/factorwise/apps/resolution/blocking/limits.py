@@ -1,4 +1,4 @@
-"""How many pairs blocks have, and which blocks are joined whole so that there are not too many."""
+"""Count the pairs of blocks, and limit the blocks that are joined whole to keep to the budget."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from factorwise.apps.resolution.blocking.rules import Rule
 from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.types import Ints
 
-_DRAWN = 2_000  # pairs that are looked up in all rules
+_DRAWN = 2_000  # random pairs that are looked up in all rules
 
 
 class Limits(NamedTuple):
-    """Blocks up to ``largest`` are joined whole; in others each item meets about ``per_item`` others."""
+    """Blocks up to ``largest`` are joined whole; in others an item is paired with about ``per_item``."""
 
     largest: int
     per_item: int
 
 
 def pair_count(sizes: NDArray[np.int64], limits: Limits | None = None, times: Ints | int = 1) -> int:
-    """Count the pairs in blocks of these sizes, each of which there are so many ``times``."""
+    """Return the number of pairs in blocks of these sizes, each of which occurs ``times`` times."""
     return int(np.sum(_pairs(sizes, limits) * times))
 
 
 def fitting_limits(sizes: Sequence[NDArray[np.int64]], wanted: Limits, budget: int) -> Limits:
-    """Lower the limits, both to one number, until blocks of these sizes have at most ``budget`` pairs.
+    """Lower both limits to the same number until blocks of these sizes have at most ``budget`` pairs.
 
-    Small blocks, whose keys are rare, stay whole longest.
+    Small blocks, whose keys are rare, are the last to be limited.
     """
     different, times = np.unique(np.concatenate([np.zeros(0, np.int64), *sizes]), return_counts=True)
 
@@ -53,7 +53,7 @@ def fitting_limits(sizes: Sequence[NDArray[np.int64]], wanted: Limits, budget: i
 def overlap(
     normal: NormalTable, rules: Sequence[Rule], blocks: Sequence[RecordBlocks], limits: Limits
 ) -> float:
-    """Estimate how many pairs are made for each that is different, because rules make the same ones."""
+    """Estimate the mean number of times that a distinct pair is generated, as rules overlap."""
     weights = [_pairs(found.size, limits).astype(float) for found in blocks]
     totals = np.array([weight.sum() for weight in weights])
     if not totals.sum():

@@ -1,8 +1,8 @@
-"""The nearest neighbors of vectors: exactly, by products of blocks, or for very many within cells.
+"""Find the nearest neighbors of vectors, exactly, or for very many vectors approximately, within cells.
 
-Products of blocks of vectors give the cosines of all pairs; of each block only those are kept that come
-nearer than the neighbors found so far. From `EXACT` vectors on, they are divided into cells around some of
-them, each vector in its nearest few cells, and neighbors are looked for within cells only.
+Matrix products of blocks of vectors yield the cosines of all pairs; only those above the neighbors found so
+far are kept. More than `EXACT` vectors are first divided into cells around centers (an inverted file index):
+each vector belongs to its `CELLS` nearest cells, and neighbors are searched only within cells.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ from factorwise.rng import split_mix_words
 from factorwise.types import Floats, Ints
 from factorwise.variables.sparse_rows import starts_of
 
-EXACT = 120_000  # vectors, up to which all pairs are looked at
-CELLS = 4  # of each vector, where there are more
-_ROWS, _COLUMNS = 1_024, 8_192  # of a block
-_ROUNDS, _SEEDS_A_CELL = 2, 64  # rounds that move centers, and vectors a cell that they learn from
-_NONE = -1
+EXACT = 120_000  # number of vectors up to which all pairs are compared
+CELLS = 4  # cells of each vector in the approximate search
+_ROWS, _COLUMNS = 1_024, 8_192  # rows and columns of a block of cosines
+_ROUNDS, _SEEDS_A_CELL = 2, 64  # k-means rounds, and training vectors per cell
+_NONE = -1  # no neighbor
 
 Matrix = NDArray[np.float32]
-_BANDS, _BITS = 24, 12  # of sketches: signs of random projections
+_BANDS, _BITS = 24, 12  # sketches: number of keys, and random projections per key
 
 
 class RowKeys(NamedTuple):
-    """Blocking keys of rows: row r has those from ``offsets[r]`` to ``offsets[r + 1]``."""
+    """Blocking keys of rows: those of row r are ``key[offsets[r]:offsets[r + 1]]``."""
 
     key: NDArray[np.uint64]
     offsets: NDArray[np.int64]
 
     def rows(self, rows: Ints) -> RowKeys:
-        """Return the keys of some rows."""
+        """Return the keys of the given rows."""
         lengths = np.diff(self.offsets)[rows]
         return RowKeys(self.key[ranges(self.offsets[:-1][rows], lengths)], starts_of(lengths))
 
 
 class _Nearest:
-    """The nearest neighbors found so far: their cosines and numbers, nearest first; -1 for none."""
+    """The nearest neighbors found so far: their cosines and indices, nearest first; -1 for none."""
 
     def __init__(self, n: int, k: int, *, meets_again: bool) -> None:
-        self.meets_again = meets_again  # the same two vectors, in two cells
+        self.meets_again = meets_again  # whether two vectors can share several cells
         self.cosine = np.full((n, k), -np.inf, np.float32)
         self.number = np.full((n, k), _NONE, np.int64)
 
     def look_at(self, rows: Ints, others: Ints, cosine: Matrix) -> None:
-        """Take what comes nearer than the neighbors of rows among others: float32[rows, others]."""
+        """Update the neighbors of ``rows`` by nearer ones of ``others``; cosine: float32[rows, others]."""
         k = self.cosine.shape[1]
         one, two = np.nonzero(cosine > self.cosine[rows, -1][:, None])
-        if len(one) > 4 * k * len(rows) and len(others) > k:  # at first all come nearer
+        if len(one) > 4 * k * len(rows) and len(others) > k:  # the first others are all nearer
             best = np.argpartition(-cosine, k - 1, axis=1)[:, :k]
             one, two = np.repeat(np.arange(len(rows)), k), best.ravel()
             there = cosine[one, two] > -np.inf
@@ -77,14 +77,14 @@ class _Nearest:
 def nearest_neighbors(
     vectors: Matrix, k: int, *, groups: Ints | None = None, exact: int = EXACT
 ) -> NDArray[np.int64]:
-    """Return for each vector the numbers of the k others with the highest cosine, nearest first; -1 for none.
+    """Return the indices of each vector's k nearest others by cosine, nearest first; -1 for none.
 
     vectors : float32[vectors, numbers]
-        Each of length one.
+        Vectors of length one.
     groups : int[vectors]
-        Only vectors of different groups are neighbors; None for all.
+        Only vectors of different groups can be neighbors; None to allow all.
     exact
-        Vectors up to which all pairs are looked at.
+        Number of vectors up to which all pairs are compared.
     """
     n = len(vectors)
     found = _Nearest(n, k, meets_again=n > exact)
@@ -98,8 +98,8 @@ def nearest_neighbors(
 
 
 def _compare_all(vectors: Matrix, members: Ints, groups: Ints | None, found: _Nearest) -> None:
-    """Look at all pairs of some vectors, a block at a time."""
-    if groups is not None:  # those of one group stand together, so that whole blocks can be left out
+    """Compare all pairs of some vectors, block by block."""
+    if groups is not None:  # sort by group, so that blocks within one group can be skipped
         members = members[np.argsort(groups[members], kind="stable")]
     for low in range(0, len(members), _ROWS):
         rows = members[low : low + _ROWS]
@@ -110,7 +110,7 @@ def _compare_all(vectors: Matrix, members: Ints, groups: Ints | None, found: _Ne
             cosine = vectors[rows] @ vectors[others].T
             if groups is not None:
                 cosine[groups[rows][:, None] == groups[others][None, :]] = -np.inf
-            if start == low:  # each with itself, and pairs inside of the rows from both sides
+            if start == low:  # exclude each vector itself; the rows are among the others here
                 cosine[np.arange(len(rows)), np.arange(len(rows))] = -np.inf
             found.look_at(rows, others, cosine)
             beyond = len(rows) if start == low else 0
@@ -119,7 +119,7 @@ def _compare_all(vectors: Matrix, members: Ints, groups: Ints | None, found: _Ne
 
 
 def _cells(vectors: Matrix) -> list[NDArray[np.int64]]:
-    """Divide vectors into cells, each vector into its `CELLS` nearest ones."""
+    """Divide vectors into cells; each vector is put into its `CELLS` nearest ones."""
     draws = np.random.default_rng(0)
     count = int(np.sqrt(len(vectors)))
     some = draws.permutation(len(vectors))[: count * _SEEDS_A_CELL]
@@ -147,10 +147,10 @@ def _nearest_centers(vectors: Matrix, centers: Floats | Matrix, k: int) -> NDArr
 
 
 def neighbor_keys(form: Vectors, k: int, groups: Ints | None = None) -> RowKeys:
-    """Return keys that a row shares with the rows of its nearest vectors, and with those of its own vector.
+    """Return keys that a row shares with rows of the nearest vectors and, without groups, of an equal vector.
 
     groups : int[rows]
-        Only rows of different groups are neighbors; None for all.
+        Only rows of different groups can be neighbors; None to allow all.
     """
     known = np.flatnonzero(form.codes >= 0)
     group = np.zeros(len(form), np.int64) if groups is None else np.asarray(groups, np.int64)
@@ -161,7 +161,7 @@ def neighbor_keys(form: Vectors, k: int, groups: Ints | None = None) -> RowKeys:
     one, two = np.repeat(np.arange(len(points)), near.shape[1]), near.ravel()
     one, two = one[two != _NONE], two[two != _NONE]
     edges = np.unique(np.minimum(one, two) * np.int64(len(points)) + np.maximum(one, two))
-    own = np.arange(len(points) if groups is None else 0)  # rows of one vector meet, too
+    own = np.arange(len(points) if groups is None else 0)  # rows with equal vectors share a key too
     ends = np.concatenate([edges // max(len(points), 1), edges % max(len(points), 1), own])
     key = split_mix_words(np.concatenate([edges, edges, own * np.int64(len(points) + 1)]).astype(np.uint64))
     order = np.argsort(ends, kind="stable")
@@ -170,9 +170,9 @@ def neighbor_keys(form: Vectors, k: int, groups: Ints | None = None) -> RowKeys:
 
 
 def sketch_keys(form: Vectors) -> RowKeys:
-    """Return keys that near vectors are likely to share, in whichever table they stand.
+    """Return keys that near vectors probably share, even across tables (locality-sensitive hashing).
 
-    Each key is which side of a few random planes the vector lies on: two vectors at an angle of a lie on
+    Each key encodes on which sides of a few random planes a vector lies. Two vectors at angle a lie on
     different sides of a plane with probability a / pi.
     """
     known = np.flatnonzero(form.codes >= 0)
@@ -186,7 +186,7 @@ def sketch_keys(form: Vectors) -> RowKeys:
 
 
 def _of_rows(keys: RowKeys, known: Ints, value: Ints, n: int) -> RowKeys:
-    """Return the keys of n rows, of which those that are known have values that the keys are of."""
+    """Return the keys of n rows, given the keys of values, the rows that have a value, and these values."""
     found = keys.rows(value)
     lengths = np.zeros(n, np.int64)
     lengths[known] = np.diff(found.offsets)

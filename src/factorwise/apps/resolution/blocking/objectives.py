@@ -1,6 +1,6 @@
-"""What blocking rules are chosen for, with labels and without.
+"""Objectives by which blocking rules are chosen, with and without labels.
 
-Both objectives are monotone and submodular: a rule adds less, the more rules there are already.
+Both objectives are monotone and submodular: the gain of a rule falls as more rules are chosen.
 """
 
 from __future__ import annotations
@@ -22,33 +22,32 @@ from factorwise.rng import split_mix_words
 from factorwise.types import Bools, Ints
 from factorwise.variables.sparse_rows import starts_of
 
-_IMAGINED = 3_000  # pairs of records
-_TRUE_PAIRS = 4_000
-_LABELLED = 5_000  # items
-_NAMESAKES = 5  # records with one full name, up to which they are taken to be of one person
-_FEWEST = 200  # such names, if they are to stand for all
-_AGAIN = 0.25  # what is left to gain of a pair that one rule more finds
-_PRIOR = 50.0  # links in entities that are worth as much as what is imagined
+_IMAGINED = 3_000  # simulated pairs of records
+_TRUE_PAIRS = 4_000  # most matching pairs that are used
+_LABELLED = 5_000  # about the most labelled items that are used
+_NAMESAKES = 5  # most records with a full name for it to count as one person's
+_FEWEST = 200  # least number of such names
+_AGAIN = 0.25  # remaining gain of a pair, as a factor, after each rule that finds it
+_PRIOR = 50.0  # number of labelled links at which labels count as much as the simulation
 
 
 class Objective(Protocol):
-    """What rules are chosen for: monotone, submodular, between 0 and 1."""
+    """An objective by which rules are chosen: monotone, submodular, between 0 and 1."""
 
     def gain(self, number: int) -> float:
-        """Return what a rule of the pool would add."""
+        """Return by how much a rule of the pool would raise the objective."""
 
     def add(self, number: int) -> None:
-        """Take a rule."""
+        """Add a rule of the pool to the chosen ones."""
 
 
 class Imagined:
-    """Pairs of records, imagined, and in how many ways the rules find them.
+    """The share of simulated matching pairs that the rules find; pairs found by several rules count more.
 
-    Where there are names of persons, records with a full name that only few have stand for records of one
-    entity: what they share besides the name is seen; the name itself is spoiled by chance, as often as names
-    usually are, and as much of it is there as in two random records. Where there are none, every trait of a
-    record is spoiled by chance. To find a pair twice is worth something, for there may be more amiss than is
-    imagined.
+    If there are names of persons, records with the same rare full name stand for matching records. What they
+    share besides the name is observed; errors in the name are simulated at typical rates, and missing parts
+    of it by those of two random records. Without such names, errors in all fields are simulated. Finding a
+    pair by several rules has some value, because real errors may be more frequent than simulated ones.
     """
 
     def __init__(self, pool: Sequence[PoolRule], sample: RecordSample, specs: Sequence[FieldSpec]) -> None:
@@ -81,20 +80,20 @@ class Imagined:
         self._left = np.ones(size)
 
     def gain(self, number: int) -> float:
-        """Return what a rule of the pool would add."""
+        """Return by how much a rule of the pool would raise the objective."""
         held = self._left[self._holds[number]]
         return float((1.0 - _AGAIN) * held.sum() / max(len(self._left), 1))
 
     def add(self, number: int) -> None:
-        """Take a rule."""
+        """Add a rule of the pool to the chosen ones."""
         self._left[self._holds[number]] *= _AGAIN
 
 
 class Labelled:
-    """True pairs found, and parts of entities connected, half and half; a little of what is imagined too.
+    """The mean of pair recall and of connected links on labels, mixed with the simulated objective.
 
     entity : int[items]
-        The entity of each item, -1 where it is not known.
+        The entity of each item; -1 where it is unknown.
     """
 
     def __init__(
@@ -113,7 +112,7 @@ class Labelled:
         self._holds: dict[int, tuple[Bools, NDArray[np.int64]]] = {}
 
     def gain(self, number: int) -> float:
-        """Return what a rule of the pool would add."""
+        """Return by how much a rule of the pool would raise the objective."""
         holds, links = self._looked_up(number)
         seen = 0.0
         if self._links:
@@ -123,7 +122,7 @@ class Labelled:
         return self._share * seen + (1.0 - self._share) * self._imagined.gain(number)
 
     def add(self, number: int) -> None:
-        """Take a rule."""
+        """Add a rule of the pool to the chosen ones."""
         holds, links = self._looked_up(number)
         self._found |= holds
         self._parts = connected(self._parts, links)
@@ -138,10 +137,10 @@ class Labelled:
 
 
 def namesakes(sample: RecordSample, specs: Sequence[FieldSpec]) -> NDArray[np.int64]:
-    """Return int64[pairs, 2]: random pairs of records with one full name, which only few have.
+    """Return int64[pairs, 2]: random pairs of records that share a rare full name.
 
-    If few names are so rare, pairs of any name are returned, of which fewer will be of one person; without
-    names of persons, none.
+    If there are too few rare names, pairs of any shared name are returned, fewer of which match. If there are
+    no names of persons, no pairs are returned.
     """
     forms = {"last": "", "root": ""}
     for spec in specs:
@@ -163,7 +162,7 @@ def namesakes(sample: RecordSample, specs: Sequence[FieldSpec]) -> NDArray[np.in
 
 
 def labelled_items(entity: Ints, most: int = _LABELLED) -> NDArray[np.int64]:
-    """Return the items of known entities that have two or more; of random entities, if there are many."""
+    """Return the items of labelled entities with two or more items, sampling entities if there are many."""
     known = np.flatnonzero(np.asarray(entity) >= 0)
     different, which, sizes = np.unique(np.asarray(entity)[known], return_inverse=True, return_counts=True)
     order = np.random.default_rng(2).permutation(len(different))
@@ -175,7 +174,7 @@ def labelled_items(entity: Ints, most: int = _LABELLED) -> NDArray[np.int64]:
 
 
 def true_pairs(entity: Ints, most: int = _TRUE_PAIRS) -> NDArray[np.int64]:
-    """Return int64[pairs, 2]: pairs of items of one entity, random ones if there are many."""
+    """Return int64[pairs, 2]: the pairs of items of one entity, or a random sample if there are many."""
     order = np.argsort(entity, kind="stable")
     sizes = np.unique(entity, return_counts=True)[1]
     starts = np.repeat(starts_of(sizes)[:-1], sizes)
@@ -193,7 +192,7 @@ def true_pairs(entity: Ints, most: int = _TRUE_PAIRS) -> NDArray[np.int64]:
 
 
 def entity_links(rows: KeyRows, entity: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return int64[links, 2] that connect the items of one entity which share a key."""
+    """Return int64[links, 2]: links that connect the items of one entity that share a key."""
     item = rows.item.astype(np.int64)
     key = combined(split_mix_words(entity[item].astype(np.uint64)), rows.key)
     order = np.argsort(key, kind="stable")
@@ -202,7 +201,7 @@ def entity_links(rows: KeyRows, entity: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def connected(parts: Ints, links: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the parts of items, numbered from zero, after links have joined some."""
+    """Return the component of each item, numbered from zero, after components are merged by links."""
     n_parts = int(parts.max(initial=-1)) + 1
     numbers = component_numbers(n_parts, parts[links[:, 0]], parts[links[:, 1]])
     return numbers.astype(np.int64)[parts]

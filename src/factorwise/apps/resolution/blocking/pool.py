@@ -1,8 +1,8 @@
-"""The rules to choose from: what records of one entity tend to share, by kind of field.
+"""The pool of rules to choose from: what records of one entity tend to share, by kind of field.
 
-An *atom* is a key part or a few that belong together. It comes with the *traits* it relies on: which part of
-which field must have come through unspoiled, and in what share of records of one entity it has not, by rough
-experience. Atoms that alone put too many records together are combined two by two.
+An *atom* is one key part, or a few that belong together. Its *traits* are the parts of fields that must be
+free of errors for it to find a matching pair, with rough error rates from experience. Atoms that generate too
+many pairs alone are combined in twos.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from factorwise.apps.resolution.comparisons.derived import form_of, has_form
 from factorwise.apps.resolution.normalize.forms import Form, NormalTable
 from factorwise.apps.resolution.schema.fields import FieldSpec
 
-SAMPLE = 20_000  # rows from which numbers of pairs are estimated
-_BROAD = 1.0  # pairs an item from which on an atom is worth combining with another
-_DRAWN = 300  # pairs of a rule that are looked up in others
-_RARE = 100  # records that may share a rare item
-_LEAST_THERE = {"codes": 0.05}  # share of the records that must have a form for a rule to be made of it
+SAMPLE = 20_000  # sampled rows from which numbers of pairs are estimated
+_BROAD = 1.0  # pairs per item above which an atom is combined with others
+_DRAWN = 300  # random pairs of a rule that are looked up in other rules
+_RARE = 100  # most records that share a rare item
+_LEAST_THERE = {"codes": 0.05}  # least share of records with a form for it to be used
 
-# Atoms by kind: (form, cut, size), and by trait how often it is spoiled.
+# Atoms by kind: (form, cut, size) of each part, and the error rate of each trait.
 _ATOMS: Mapping[str, Sequence[tuple[tuple[tuple[str, str, float], ...], Mapping[str, float]]]] = {
     "name": (
         ((("last", "whole", 0),), {"last": 0.15, "order": 0.03}),
@@ -97,9 +97,9 @@ class PoolRule:
     """A rule that may be chosen.
 
     traits
-        What must be unspoiled for it to hold, and in what share of records it is not.
+        What must be free of errors for the rule to find a matching pair, with the error rates.
     pairs
-        Pairs it would make, estimated.
+        Estimated number of pairs.
     """
 
     rule: Rule
@@ -108,10 +108,10 @@ class PoolRule:
 
 
 class RecordSample:
-    """Some rows of a table, from which numbers of pairs in the whole are estimated.
+    """Sampled rows of a table, from which the numbers of pairs in the whole table are estimated.
 
     n_items
-        Rows of the table that the rules are meant for.
+        Number of rows of the table that the rules will be applied to.
     """
 
     def __init__(self, normal: NormalTable, n_items: int | None = None, size: int = SAMPLE) -> None:
@@ -123,12 +123,12 @@ class RecordSample:
         self.maker = KeyMaker(normal, self.rows if len(self.rows) < normal.n_rows else None)
 
     def pairs(self, rule: Rule) -> float:
-        """Estimate how many pairs a rule makes of all items."""
+        """Estimate the number of pairs of a rule over all items."""
         blocks = blocks_of(self.maker.keys(rule), len(self.rows))
         return pair_count(blocks.size) * (self.n_items / max(len(self.rows), 1)) ** 2
 
     def new_share(self, rule: Rule, others: Sequence[Rule]) -> float:
-        """Estimate which share of the pairs that a rule makes none of the others makes."""
+        """Estimate the share of a rule's pairs that none of the other rules generates."""
         blocks = blocks_of(self.maker.keys(rule), len(self.rows))
         if not len(blocks.size):
             return 1.0
@@ -140,12 +140,12 @@ class RecordSample:
 
 
 def rule_pool(specs: Sequence[FieldSpec], sample: RecordSample) -> list[PoolRule]:
-    """Return the rules to choose from, each with an estimate of its pairs."""
+    """Return the rules to choose from, with their estimated numbers of pairs."""
     singles = [
         PoolRule(Rule(parts), traits, sample.pairs(Rule(parts)))
         for parts, traits in atoms(specs, sample.normal, sample.n_items)
     ]
-    few = {spec.name for spec in specs if spec.kind in ("vector", "scores")}  # whose pairs are few already
+    few = {spec.name for spec in specs if spec.kind in ("vector", "scores")}  # these have few pairs anyway
     broad = [
         single
         for single in singles
@@ -168,7 +168,7 @@ def rule_pool(specs: Sequence[FieldSpec], sample: RecordSample) -> list[PoolRule
 
 
 def _combinable(one: PoolRule, other: PoolRule) -> bool:
-    """Whether two atoms look at different things, and not both at several values."""
+    """Return whether two atoms use different traits, and at most one of their parts has several keys."""
     if one.rule.fields & other.rule.fields:
         return not set(one.traits) - {(f, "order") for f, _ in one.traits} & set(other.traits)
     several = [sum(part.cut in {"items", "bands"} for part in atom.rule.parts) for atom in (one, other)]
@@ -178,7 +178,7 @@ def _combinable(one: PoolRule, other: PoolRule) -> bool:
 def atoms(
     specs: Sequence[FieldSpec], normal: NormalTable, n_items: int
 ) -> Iterator[tuple[tuple[Part, ...], dict[tuple[str, str], float]]]:
-    """Yield the atoms of fields, with the traits they rely on."""
+    """Yield the atoms of fields, with the error rates of their traits."""
     for spec in specs:
         if spec.name not in set(normal):
             continue
@@ -194,7 +194,7 @@ def atoms(
 
 
 def _is_there(form: Form, least: float) -> bool:
-    """Return whether some records have a form, and at least a share of them."""
+    """Return whether any records have a form, and at least the share ``least`` of all."""
     count = len(form) - int(form.missing.sum())
     return count > 0 and count >= least * len(form)
 

@@ -1,4 +1,4 @@
-"""What blocking did, for people and for programs: rules, blocks, pairs, and what they keep of the truth."""
+"""Report on blocking as text and as plain values: rules, blocks, pairs, and recall."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from factorwise.apps.resolution.normalize.forms import Lists, NormalTable, Strin
 from factorwise.errors import require
 from factorwise.types import Ints
 
-_SHOWN = 3  # blocks that are named, and items of a list
+_SHOWN = 3  # largest blocks, and items of a list, that are shown
 
 
 class Recall(NamedTuple):
-    """How much of the truth is left.
+    """The recall of blocking.
 
     pairs
-        Share of the pairs of records of one entity that are candidates.
+        Share of the matching pairs that are candidates.
     connected
-        Share of the links that entities need which candidates make: 1 if every entity hangs together.
+        Share of the links needed to connect each entity that candidates provide; 1 if all are connected.
     rules
-        For each rule the share of true pairs it finds alone, on a sample if there are many.
+        For each rule the share of matching pairs that it finds alone, on a sample if there are many.
     """
 
     pairs: float
@@ -35,10 +35,10 @@ class Recall(NamedTuple):
 
 
 def recall_of(candidates: Candidates, entity: Ints, normal: NormalTable | None = None) -> Recall:
-    """Compare candidates with the truth; with ``normal``, rule by rule too.
+    """Compute the recall of candidates against true entities; with ``normal`` also that of each rule.
 
     entity : int[items]
-        The entity of each item, -1 where it is not known.
+        The entity of each item; -1 where it is unknown.
     """
     known = np.asarray(entity, np.int64)
     require(len(known) == candidates.n_items, "entity", len(known), f"{candidates.n_items} numbers")
@@ -61,7 +61,7 @@ def recall_of(candidates: Candidates, entity: Ints, normal: NormalTable | None =
 
 
 def report_rows(candidates: Candidates, recall: Recall | None = None) -> list[list[str]]:
-    """Return a table of the rules, one row each after a row of headings; the rule stands last."""
+    """Return a table of the rules: a row of headings and a row for each rule, whose name comes last."""
     by_rule = recall.rules if recall else ()
     rows = [["blocks", "largest", "pairs", "new pairs", *(["recall"] if by_rule else []), "rule"]]
     for number, one in enumerate(candidates.rules):
@@ -81,7 +81,7 @@ def report_rows(candidates: Candidates, recall: Recall | None = None) -> list[li
 def report_notes(
     candidates: Candidates, normal: NormalTable | None = None, recall: Recall | None = None
 ) -> list[str]:
-    """Return what the table does not say: totals, blocks too large to be joined whole, recall."""
+    """Return notes that complete the table: totals, recall, and blocks too large to be joined whole."""
     n_items = max(candidates.n_items, 1)
     notes = [f"{len(candidates):,} candidate pairs, {2 * len(candidates) / n_items:.1f} for each record"]
     if recall:
@@ -105,7 +105,7 @@ def report_notes(
 def report_dict(
     candidates: Candidates, normal: NormalTable | None = None, recall: Recall | None = None
 ) -> dict[str, Any]:
-    """Return the same as plain values."""
+    """Return the report as plain values."""
     by_rule = recall.rules if recall else ()
     rules = []
     for number, one in enumerate(candidates.rules):
@@ -130,7 +130,7 @@ def report_dict(
 
 
 def block_key(normal: NormalTable, rule: Rule, block: LargeBlock) -> str:
-    """Say what the members of a block share, as far as it can be read off two of them."""
+    """Return text for what the members of a block share, as far as two of them show it."""
     return ", ".join(_shared(normal, part, block.members) for part in dict.fromkeys(rule.parts))
 
 

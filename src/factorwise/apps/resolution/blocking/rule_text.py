@@ -1,4 +1,4 @@
-"""Blocking rules as people write them: the words that `Rule.name` prints, read back.
+"""Parse blocking rules from text, in the form that `Rule.name` prints.
 
 >>> from factorwise.apps.resolution.schema.fields import FieldSpec
 >>> fields = [FieldSpec("author", "name"), FieldSpec("born", "date")]
@@ -15,7 +15,7 @@ from factorwise.apps.resolution.blocking.rules import MOST_NEAR, PHRASES, Part, 
 from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.errors import InvalidArgumentError, require
 
-#: The form that stands for a column where a rule names the column alone.
+#: The form that is used if a rule names only the column, by kind.
 _WHOLE = {
     "name": "full",
     "text": "text",
@@ -32,10 +32,10 @@ _WHOLE = {
     "scores": "pairs",
     "source": "source",
 }
-_OF_NAMES = {"first": "given", "last": "last"}  # of columns that hold a part of names
+_OF_NAMES = {"first": "given", "last": "last"}  # the same for columns with only first or last names
 _LISTS = frozenset({"tokens", "items", "keys", "codes"})
 _FORMS = {phrase: form for form, phrase in PHRASES.items() if form != "keys"} | {"item": "items"}
-_FEW, _RARE, _BANDS = 4, 100, 10  # rare items of a record, records that may share one, and bands of a text
+_FEW, _RARE, _BANDS = 4, 100, 10  # most rare items of a record, most records that share one, bands of a text
 _PREFIX = re.compile(r"first (\d+) letters(?: of (.+))?")
 _SOUND = re.compile(r"sound(?: of (.+))?")
 _BAND = re.compile(r"(\d+)-shingle minhash, band of (\d+)")
@@ -44,13 +44,13 @@ _ROUNDED = re.compile(r"(.+) to ([\d.]+)")
 
 
 def parse_rule(text: str, fields: Sequence[FieldSpec]) -> Rule:
-    """Read a rule, as ``"last name + first initial of author"``.
+    """Parse a rule such as ``"last name + first initial of author"``.
 
-    Parts stand between plus signs: a column, or what of it and the column. A part without a column is one of
-    the column named next.
+    Parts are separated by plus signs. A part is a column, or a phrase followed by "of" and a column. A part
+    without a column refers to the next column that is named.
 
     fields
-        What the columns are.
+        The fields of the table.
     """
     pieces = [piece.strip() for piece in text.split("+")]
     known = {field.name: field for field in fields if field.kind != "ignore"}
@@ -72,14 +72,14 @@ def parse_rule(text: str, fields: Sequence[FieldSpec]) -> Rule:
 
 
 def read_rules(rules: Sequence[Rule | str], fields: Sequence[FieldSpec]) -> list[Rule]:
-    """Return rules, with those that are written as text read."""
+    """Return the rules, parsing those that are given as text."""
     if not rules:
         raise InvalidArgumentError("there are no blocking rules: give one at least, or None to choose them.")
     return [parse_rule(rule, fields) if isinstance(rule, str) else rule for rule in rules]
 
 
 def _split(piece: str, known: dict[str, FieldSpec]) -> tuple[str, str]:
-    """Return what a part looks at and in which column; empty where it does not say."""
+    """Return the phrase and the column of a part; each is empty if it is not given."""
     if piece in known:
         return "", piece
     for column in sorted(known, key=len, reverse=True):

@@ -1,7 +1,8 @@
 """Blocking rules: what two records must have in common to become candidates.
 
-A rule is a conjunction of key parts. Each part names a normal form and how it is cut; two records agree in a
-part if their cuts have a key in common, and are candidates of the rule if they agree in all its parts.
+A rule is a conjunction of key parts. Each part names a normal form and how keys are derived from it (its
+cut). Two records agree in a part if they share a key, and are candidates of the rule if they agree in all
+parts.
 
 >>> rule = Rule((Part("author", "last"), Part("author", "first_initial")))
 >>> rule.name
@@ -21,11 +22,11 @@ from typing import Any
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.validation import as_number, as_text, as_whole
 
-MOST_NEAR = 1_000  # neighbors of a vector
-MOST_KEYS = 1_000_000  # keys of a record, bands and rows that a rule may ask for
+MOST_NEAR = 1_000  # largest number of nearest neighbors of a vector
+MOST_KEYS = 1_000_000  # upper bound of `most`, `bands` and `rows` of a part
 CUTS = ("whole", "prefix", "sound", "items", "bands", "rounded", "nearest", "scored")
 
-# Forms whose name says less than this; a form that is the whole field goes by the field's name alone.
+# Phrases for forms whose names are less clear; a form of the whole field is shown by the field's name alone.
 PHRASES = {
     "last": "last name",
     "first": "first name",
@@ -51,16 +52,15 @@ class Part:
     """One part of a key.
 
     field, form
-        Which normal form.
+        The field and its normal form.
     cut
-        ``whole``: the value (for a number: equal numbers). ``prefix``: its first ``size`` characters.
-        ``sound``: how it sounds. ``items``: every item of a list that at most ``most`` records have (0 for
-        no limit), and of these the ``size`` that fewest have (0 for all). ``bands``: of the ``size``-shingles
-        of a text ``bands`` times the least hashes of ``rows`` random orders; texts that overlap much are
-        likely to share a band. ``rounded``: a number rounded to multiples of ``size``, and rounded once
-        more half a multiple away, so that numbers closer than half a multiple always agree. ``nearest``: a
-        vector and the ``size`` vectors nearest to it agree. ``scored``: two records agree that have
-        a score.
+        How keys are derived. ``whole``: the value (for a number, equal numbers). ``prefix``: its first
+        ``size`` characters. ``sound``: its phonetic code. ``items``: the items of a list that at most
+        ``most`` records have (0 for no limit), and of these the ``size`` rarest (0 for all). ``bands``:
+        MinHash of the ``size``-shingles of a text, in ``bands`` bands of ``rows`` hashes each; similar texts
+        probably share a band. ``rounded``: a number rounded to multiples of ``size`` on two grids, half a
+        multiple apart, so that numbers closer than half a multiple always agree. ``nearest``: a vector agrees
+        with its ``size`` nearest neighbors. ``scored``: two records agree if their pair has a score.
     """
 
     field: str
@@ -87,7 +87,7 @@ class Part:
 
     @property
     def phrase(self) -> str:
-        """What the part compares, without the name of its field."""
+        """Text for what the part compares, without the name of its field."""
         form = "" if self.form in _WHOLE_FIELD else PHRASES.get(self.form, self.form)
         if self.cut == "prefix":
             return f"first {self.size:g} letters" + (f" of {form}" if form else "")
@@ -106,15 +106,15 @@ class Part:
         return form
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, leaving out what is not said."""
+        """Return plain values, without those that have their defaults."""
         return {key: value for key, value in asdict(self).items() if key in {"field", "form"} or value}
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Records that agree in all parts are candidates.
+    """A blocking rule: records that agree in all its parts are candidates.
 
-    A part that stands twice asks for two different keys in common, as two rare words.
+    A part that occurs twice requires two distinct shared keys, such as two rare words.
     """
 
     parts: tuple[Part, ...]
@@ -124,12 +124,12 @@ class Rule:
 
     @property
     def fields(self) -> frozenset[str]:
-        """Fields that the rule looks at."""
+        """The fields that the rule compares."""
         return frozenset(part.field for part in self.parts)
 
     @property
     def name(self) -> str:
-        """What the records must share, for people."""
+        """Text for what records must share, as `parse_rule` reads it."""
         phrases = []
         for field, group in groupby(self.parts, key=lambda part: part.field):
             parts = list(group)
@@ -138,12 +138,12 @@ class Rule:
         return " + ".join(phrases)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for the model file."""
+        """Return plain values for the model file."""
         return {"parts": [part.as_dict() for part in self.parts]}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Rule:
-        """Return the rule that `as_dict` wrote."""
+        """Rebuild the rule from the values that `as_dict` returned."""
         known = {field.name for field in fields_of(Part)}
         parts = []
         for part in content.get("parts", ()):
