@@ -1,1 +1,1 @@
-"""Columns in normal form, by kind: what comparisons and blocking look at."""
+"""Normal forms of columns, by kind: the input of comparisons and blocking."""

@@ -1,4 +1,4 @@
-"""Where and how somebody is reached: addresses, e-mail, telephone, points on the earth."""
+"""Normal forms of contact data: addresses, e-mail, telephone numbers and points on the earth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from factorwise.apps.resolution.normalize.words import (
     without,
 )
 
-# A word of addresses, then its abbreviations and other spellings.
+# Each entry is a word of addresses, followed by its abbreviations and other spellings.
 _ABBREVIATIONS = """
 access ac, alley al aly, apartment apt, avenue ave av aven, boulevard blvd blv boul, bridge br, building bldg,
 center ctr centre, circle cir, circuit circ cct, close cl, court ct crt, crescent cres cr, drive dr drv,
@@ -34,7 +34,7 @@ unit u, way wy, west w
 _STREET_WORDS: Mapping[str, str] = {
     short: long for long, *others in map(str.split, _ABBREVIATIONS.split(",")) for short in others
 }
-# Words that tell a street, in full or abbreviated; directions and the like are found elsewhere too.
+# Words that mark a street, in full or abbreviated, without words that occur elsewhere, such as directions.
 STREET_WORDS = frozenset(
     word
     for line in map(str.split, _ABBREVIATIONS.split(","))
@@ -50,12 +50,12 @@ _HOUSE_NUMBER = (
 _POSTCODE = (
     r"(?i)\b(?P<code>\d{5}(?:-\d{4})?|\d{4}|[a-z]{1,2}\d[a-z\d]?\s*\d[a-z]{2}|[a-z]\d[a-z]\s*\d[a-z]\d)\s*$"
 )
-_LONGEST_TAIL = 7
+_LONGEST_TAIL = 7  # last digits of a telephone number that form its tail
 _POINT = r"(?P<lat>[-+]?\d{1,2}(?:\.\d+)?)\s*[,;\s]\s*(?P<lon>[-+]?\d{1,3}(?:\.\d+)?)"
 
 
 def address_forms(column: Strings) -> dict[str, Form]:
-    """Forms of coded addresses."""
+    """Return the normal forms of encoded addresses."""
     words = text_words(column.values)
     known = normal_text(words).codes >= 0
     spelled = encoded(pa.array([_STREET_WORDS.get(w, w) for w in words.values.to_pylist()], pa.string()))
@@ -77,7 +77,7 @@ def address_forms(column: Strings) -> dict[str, Form]:
 
 
 def email_forms(column: Strings) -> dict[str, Form]:
-    """Forms of coded e-mail addresses; what has no @ is a local part alone."""
+    """Return the normal forms of encoded e-mail addresses; text without an @ is taken as the local part."""
     email = without(encoded(pc.utf8_lower(pc.utf8_trim_whitespace(column.values))), {"", *MISSING_TEXTS})
     forms: dict[str, Form] = {
         "email": email,
@@ -88,20 +88,20 @@ def email_forms(column: Strings) -> dict[str, Form]:
 
 
 def phone_forms(column: Strings) -> dict[str, Form]:
-    """Forms of coded telephone numbers."""
+    """Return the normal forms of encoded telephone numbers."""
     digits = without(encoded(pc.replace_substring_regex(column.values, r"\D+", "")), {""})
     tail = encoded(pc.utf8_slice_codeunits(digits.values, -_LONGEST_TAIL))
     return {"phone": digits.rows(column.codes), "tail": tail.rows(digits.codes).rows(column.codes)}
 
 
 def identifier_forms(column: Strings) -> dict[str, Form]:
-    """Form ``code``: the letters and digits, in small letters."""
+    """Return the form ``code``: the letters and digits in lower case."""
     bare = pc.utf8_lower(pc.replace_substring_regex(column.values, r"[^\pL\pN]+", ""))
     return {"code": without(encoded(bare), {"", *MISSING_TEXTS}).rows(column.codes)}
 
 
 def point_forms(column: Strings) -> dict[str, Form]:
-    """Forms ``latitude`` and ``longitude`` of texts such as ``52.5, 13.4``."""
+    """Return the forms ``latitude`` and ``longitude`` of texts such as ``52.5, 13.4``."""
     found = pc.extract_regex(column.values, _POINT)
     latitude, longitude = (
         np.array(pc.cast(pc.struct_field(found, place), pa.float64()).fill_null(np.nan), np.float64)
@@ -121,7 +121,7 @@ def _extracted(texts: pa.Array, pattern: str) -> Strings:
 
 
 def _street_alone(texts: pa.Array) -> pa.Array:
-    """Texts up to the first comma, line end or post code."""
+    """Return the texts up to the first comma, line end or post code."""
     before = pc.replace_substring_regex(texts, r"[,\n].*$", "")
     return pc.replace_substring_regex(before, _POSTCODE, "")
 

@@ -1,7 +1,7 @@
-"""Rows of normal forms that stand by themselves, or two such sets of rows together: what a task looks at.
+"""Extract rows of normal forms, or join two such sets of rows, as the input of a task.
 
-Values that none of the rows has are left out. The others keep their order, so that sums over the values of a
-row come out the same to the last bit, and they know how frequent they are in the whole table.
+Values that do not occur in the rows are left out. The others keep their order, so that sums over the values
+of a row are bitwise the same, and they keep their frequencies in the whole table.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.types import Int32s, Int64s, Ints
 from factorwise.variables.sparse_rows import starts_of
 
-Name = tuple[str, str]  # of a field, and of a form of it
+Name = tuple[str, str]  # name of a field, and of one of its forms
 
 
 class CutForm(NamedTuple):
     """Some rows of a form.
 
     used
-        Which values of the whole form it has, ascending; none where a form has no values of its own.
+        Codes of the values of the whole form that occur, ascending; empty for forms without coded values.
     """
 
     form: Form
@@ -43,10 +43,10 @@ class CutForm(NamedTuple):
 
 
 def cut_rows(form: Form, rows: Ints, *, texts: bool = True) -> CutForm:
-    """Return some rows of a form, none of which is -1.
+    """Return the given rows of a form; no row may be -1.
 
     texts
-        Whether to bring the texts of strings; where only their codes are compared, they are null.
+        Whether to include the texts of strings. If only codes are compared, False makes them null.
     """
     if isinstance(form, Strings):
         used, codes = _renumbered(form.codes[rows], len(form.values))
@@ -68,7 +68,7 @@ def cut_rows(form: Form, rows: Ints, *, texts: bool = True) -> CutForm:
 
 
 def join_cuts(one: CutForm, two: CutForm) -> Form:
-    """Return the rows of two parts of one form, those of the second behind those of the first."""
+    """Return the rows of two parts of one form as one form, the second part after the first."""
     a, b = one.form, two.form
     if isinstance(a, Numbers) and isinstance(b, Numbers):
         return Numbers(np.append(a.values, b.values))
@@ -90,7 +90,7 @@ def join_cuts(one: CutForm, two: CutForm) -> Form:
 
 
 def table_of(forms: Iterable[tuple[Name, Form]], kinds: Mapping[str, str], n_rows: int) -> NormalTable:
-    """Return a table of forms; those of a field that has no kind are derived ones."""
+    """Return a table of forms; those of fields without a kind become derived forms."""
     fields: dict[str, dict[str, Form]] = {}
     derived: dict[Name, Form] = {}
     for (field, name), form in forms:
@@ -104,8 +104,8 @@ def table_of(forms: Iterable[tuple[Name, Form]], kinds: Mapping[str, str], n_row
 
 
 def _renumbered(codes: Int32s, count: int) -> tuple[NDArray[np.int64], Int32s]:
-    """Return which of so many values there are, and codes that are their places among these."""
-    there = np.zeros(count + 1, np.bool_)  # the last one stands for what is missing
+    """Return which of ``count`` values occur, and the codes renumbered to indices of these."""
+    there = np.zeros(count + 1, np.bool_)  # the last entry is for missing values
     there[codes] = True
     place = np.cumsum(there, dtype=np.int32) - np.int32(1)
     place[-1] = -1
@@ -113,7 +113,7 @@ def _renumbered(codes: Int32s, count: int) -> tuple[NDArray[np.int64], Int32s]:
 
 
 def _codes_of_both(one: Int32s, two: Int32s, place: Int32s, other: Int32s) -> Int32s:
-    """Return codes that were places among the values of each part as places among those of both."""
+    """Return the codes of both parts, renumbered from the values of each part to those of both."""
     missing = np.int32(-1)
     return np.append(np.append(place, missing)[one], np.append(other, missing)[two])
 

@@ -1,7 +1,7 @@
 """Columns in normal form: coded strings, numbers, lists of coded strings, and vectors.
 
-A string stands once in ``values``, in order of first appearance, and in the rows as its code; -1 is missing.
-Kernels read the codes, `to_arrow` hands the columns to DuckDB.
+Each distinct string is stored once in ``values``, in order of first appearance. Rows contain its code, or -1
+if it is missing. Kernels read the codes; `to_arrow` passes the columns to DuckDB.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from factorwise.io.columns import IN_MEMORY, Columns, release
 from factorwise.types import Bools, Ints
 from factorwise.variables.sparse_rows import starts_of
 
-MISSING = -1
-LARGEST = 2_000_000_000  # bytes; strings with offsets of 32 bits can hold a little more
+MISSING = -1  # code of a missing value
+LARGEST = 2_000_000_000  # bytes of strings with 32-bit offsets, a little below their limit
 
-_ROWS = 1 << 17  # worked on in one go, where temporary arrays are large
+_ROWS = 1 << 17  # rows that are processed at once if temporary arrays are large
 
-_COUNTED = 1 << 23  # codes that are counted at a time
+_COUNTED = 1 << 23  # codes that are counted at once
 
 Codes: TypeAlias = NDArray[np.int32]
 
 
 class Frequencies(NamedTuple):
-    """How many rows of a table have each value, and how many have any."""
+    """Numbers of rows of a table with each value, and with any value."""
 
     counts: NDArray[np.int64]
     present: int
@@ -47,11 +47,11 @@ class Strings:
     """A string per row.
 
     codes : int32[rows]
-        Which of the values stands in each row; -1 where it is missing.
+        Index of each row's value in ``values``; -1 where it is missing.
     values : Arrow strings
-        The different strings.
+        The distinct strings.
     whole
-        Frequencies in a table of which these are some rows; None if these are all.
+        Frequencies in the whole table, if these are only some of its rows; else None.
     """
 
     codes: Codes
@@ -62,7 +62,7 @@ class Strings:
         return len(self.codes)
 
     def frequencies(self) -> Frequencies:
-        """Return how many rows of the table have each value."""
+        """Return the number of rows of the table with each value."""
         if self.whole is not None:
             return self.whole
         counts = _counts(self.codes, len(self.values))
@@ -70,21 +70,21 @@ class Strings:
 
     @property
     def missing(self) -> Bools:
-        """Where a row has no string."""
+        """Which rows have no string."""
         return self.codes < 0
 
     def rows(self, codes: Ints) -> Strings:
-        """Rows chosen by number; -1 chooses a missing one."""
+        """Return the rows with the given indices; index -1 yields a missing row."""
         if _is_every(codes, len(self)):
             return self
         return Strings(np.append(self.codes, np.int32(MISSING))[codes], self.values, self.whole)
 
     def to_arrow(self) -> pa.Array:
-        """Dictionary-encoded Arrow array of the rows."""
+        """Return the rows as a dictionary-encoded Arrow array."""
         return pa.DictionaryArray.from_arrays(pa.array(self.codes, mask=self.missing), self.values)
 
     def to_list(self) -> list[str | None]:
-        """Rows as Python strings."""
+        """Return the rows as Python strings."""
         found: list[str | None] = self.to_arrow().to_pylist()
         return found
 
@@ -104,19 +104,19 @@ class Numbers:
 
     @property
     def missing(self) -> Bools:
-        """Where a row has no number."""
+        """Which rows have no number."""
         return np.isnan(self.values)
 
     def rows(self, codes: Ints) -> Numbers:
-        """Rows chosen by number; -1 chooses a missing one."""
+        """Return the rows with the given indices; index -1 yields a missing row."""
         return Numbers(np.append(self.values, np.nan)[codes])
 
     def to_arrow(self) -> pa.Array:
-        """Arrow array of the rows, null where missing."""
+        """Return the rows as an Arrow array; missing ones are null."""
         return pa.array(self.values, mask=self.missing)
 
     def to_list(self) -> list[float | None]:
-        """Rows as Python numbers."""
+        """Return the rows as Python numbers."""
         found: list[float | None] = self.to_arrow().to_pylist()
         return found
 
@@ -126,13 +126,13 @@ class Lists:
     """A set of strings per row.
 
     offsets : int64[rows + 1]
-        Row ``r`` has the items ``offsets[r]:offsets[r + 1]``; a row without items is missing.
+        The items of row ``r`` are ``offsets[r]:offsets[r + 1]``; a row without items is missing.
     codes : int32[items]
-        Which of the values each item is; ascending within a row, each once.
+        Index of each item in ``values``; ascending within a row, without duplicates.
     values : Arrow strings
-        The different strings.
+        The distinct strings.
     whole
-        Frequencies in a table of which these are some rows; None if these are all.
+        Frequencies in the whole table, if these are only some of its rows; else None.
     """
 
     offsets: NDArray[np.int64]
@@ -144,7 +144,7 @@ class Lists:
         return len(self.offsets) - 1
 
     def frequencies(self) -> Frequencies:
-        """Return how many rows of the table have each value."""
+        """Return the number of rows of the table with each value."""
         if self.whole is not None:
             return self.whole
         counts = _counts(self.codes, len(self.values))
@@ -152,12 +152,12 @@ class Lists:
 
     @property
     def missing(self) -> Bools:
-        """Where a row has no items."""
+        """Which rows have no items."""
         empty: Bools = np.diff(self.offsets) == 0
         return empty
 
     def rows(self, codes: Ints) -> Lists:
-        """Rows chosen by number; -1 chooses a missing one."""
+        """Return the rows with the given indices; index -1 yields a missing row."""
         if _is_every(codes, len(self)):
             return self
         lengths = np.append(np.diff(self.offsets), 0)[codes]
@@ -166,13 +166,13 @@ class Lists:
         return Lists(offsets, self.codes[ranges(starts, lengths)], self.values, self.whole)
 
     def to_arrow(self) -> pa.Array:
-        """Arrow array of lists of dictionary-encoded strings, null where missing."""
+        """Return the rows as an Arrow array of lists of dictionary-encoded strings; missing ones are null."""
         items = pa.DictionaryArray.from_arrays(pa.array(self.codes), self.values)
         missing = np.append(self.missing, False)
         return pa.LargeListArray.from_arrays(pa.array(self.offsets, mask=missing), items)
 
     def to_list(self) -> list[list[str] | None]:
-        """Rows as Python lists of strings."""
+        """Return the rows as Python lists of strings."""
         found: list[list[str] | None] = self.to_arrow().to_pylist()
         return found
 
@@ -181,7 +181,7 @@ Form: TypeAlias = Strings | Numbers | Lists | Vectors | PairValues
 
 
 class _Named(Mapping[str, V]):
-    """What is looked up by its name; a subclass says what is wrong with a name that is not there."""
+    """A mapping by name; a subclass defines the error for an unknown name."""
 
     _named: Mapping[str, V]
 
@@ -211,15 +211,15 @@ class NormalField(_Named[Form]):
         return self._named[form]
 
     def strings(self, form: str) -> Strings:
-        """Return a form that is one of strings."""
+        """Return a form of strings; raise an error if it is of another type."""
         return self._of_kind(form, Strings)
 
     def numbers(self, form: str) -> Numbers:
-        """Return a form that is one of numbers."""
+        """Return a form of numbers; raise an error if it is of another type."""
         return self._of_kind(form, Numbers)
 
     def lists(self, form: str) -> Lists:
-        """Return a form that is one of lists."""
+        """Return a form of lists; raise an error if it is of another type."""
         return self._of_kind(form, Lists)
 
     def _of_kind(self, form: str, kind: type[V]) -> V:
@@ -235,11 +235,11 @@ class NormalTable(_Named[NormalField]):
     """The normal forms of all fields of a table: ``normal[field][form]``.
 
     derived
-        Forms that were made of others because a comparison needs them, by field and form.
+        Cache of forms that were computed from others for a comparison, by field and form.
     neighbors
-        Blocking keys of near vectors, by field, number of neighbors and sources: they take long to find.
+        Cache of blocking keys of nearest vectors, by field, number of neighbors and sources.
     columns
-        Where columns of this table's pairs are kept; if that is in files, so are the forms.
+        Where columns of this table's pairs are stored; if they are in files, the forms are too.
     """
 
     def __init__(self, n_rows: int, fields: Mapping[str, NormalField], columns: Columns = IN_MEMORY) -> None:
@@ -255,7 +255,7 @@ class NormalTable(_Named[NormalField]):
         return self._named[field]
 
     def rows(self, rows: Ints) -> NormalTable:
-        """Return the normal forms of some rows."""
+        """Return the normal forms of the given rows."""
         fields = {
             name: NormalField(name, field.kind, {form: column.rows(rows) for form, column in field.items()})
             for name, field in self.items()
@@ -271,9 +271,9 @@ class NormalTable(_Named[NormalField]):
                     yield form.values
 
     def only(self, forms: Iterable[tuple[str, str]]) -> NormalTable:
-        """Return some forms, each named by its field and its own name.
+        """Return the given forms, each named by its field and its own name.
 
-        They, and rows that are taken of them, know how frequent values are in this table.
+        They, and rows taken from them, keep the frequencies of values in this table.
         """
         wanted: dict[str, dict[str, Form]] = {}
         for field, form in forms:
@@ -285,7 +285,7 @@ class NormalTable(_Named[NormalField]):
         return NormalTable(self.n_rows, fields)
 
     def to_arrow(self) -> pa.Table:
-        """Arrow table of all forms, in columns called ``field.form``."""
+        """Return an Arrow table of all forms, in columns named ``field.form``."""
         return pa.table(
             {
                 f"{name}.{form}": column.to_arrow()
@@ -296,7 +296,7 @@ class NormalTable(_Named[NormalField]):
 
 
 def encoded(column: pa.Array | pa.ChunkedArray) -> Strings:
-    """Code an Arrow column of strings (or of anything that can be written as a string)."""
+    """Encode an Arrow column of strings, or of values that can be cast to strings."""
     chunks = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
     if pa.types.is_dictionary(chunks.type):
         return _recoded(chunks)
@@ -309,9 +309,9 @@ def encoded(column: pa.Array | pa.ChunkedArray) -> Strings:
 
 
 def united(parts: Sequence[pa.DictionaryArray], kind: pa.DataType) -> Strings:
-    """Strings of stretches of rows, each just coded by Arrow, under one set of values.
+    """Return the strings of consecutive chunks of rows, each encoded by Arrow, with one set of values.
 
-    Arrow codes by first appearance and unites in the order of the stretches, so nothing is coded anew.
+    Arrow encodes by first appearance and unifies in the order of the chunks, so nothing is encoded again.
     """
     if not parts:
         return Strings(np.zeros(0, np.int32), pa.array([], kind))
@@ -320,7 +320,7 @@ def united(parts: Sequence[pa.DictionaryArray], kind: pa.DataType) -> Strings:
 
 
 def ranges(starts: Ints, lengths: Ints) -> NDArray[np.int64]:
-    """Numbers ``starts[r], starts[r] + 1, ...``, ``lengths[r]`` of them, for each row in turn."""
+    """Return ``lengths[r]`` consecutive numbers from ``starts[r]`` on, for each row r in turn."""
     offsets = starts_of(lengths)
     places = np.repeat(np.asarray(starts, np.int64) - offsets[:-1], lengths)
     places += np.arange(offsets[-1])
@@ -328,7 +328,7 @@ def ranges(starts: Ints, lengths: Ints) -> NDArray[np.int64]:
 
 
 def sets(offsets: NDArray[np.int64], codes: Ints, values: pa.Array) -> Lists:
-    """Lists of the codes ``offsets[r]:offsets[r + 1]`` of each row, ascending and each once.
+    """Return the codes ``offsets[r]:offsets[r + 1]`` of each row as a set: ascending, without duplicates.
 
     Negative codes are left out.
     """
@@ -348,9 +348,9 @@ def sets(offsets: NDArray[np.int64], codes: Ints, values: pa.Array) -> Lists:
 
 
 def coded_if_repeated(column: pa.Array | pa.ChunkedArray) -> Strings:
-    """Code a column as `encoded` does, unless hardly a string stands twice: then its rows are the values.
+    """Encode a column as `encoded` does, or use its rows as values if hardly any string occurs twice.
 
-    In the second case values may be equal or null. It spares the cost of finding out which.
+    In the second case, values may be equal or null; this saves the cost of finding duplicates.
     """
     chunks = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
     if len(chunks) <= _ROWS or not pa.types.is_string(chunks.type) or chunks.nbytes > LARGEST:
@@ -362,12 +362,12 @@ def coded_if_repeated(column: pa.Array | pa.ChunkedArray) -> Strings:
 
 
 def _is_every(codes: Ints, n_rows: int) -> bool:
-    """Whether codes choose all rows in their order, as those of a column without repeats do."""
+    """Return whether the codes are all rows in order, as for a column without duplicates."""
     return len(codes) == n_rows and bool((codes == np.arange(n_rows)).all())
 
 
 def _counts(codes: Codes, size: int) -> NDArray[np.int64]:
-    """Count codes below a size, some at a time, because all of them would be copied; -1 does not count."""
+    """Count the codes from 0 to ``size`` - 1, in chunks, so that not all codes are copied at once."""
     counts = np.zeros(size, np.int64)
     for low in range(0, len(codes), _COUNTED):
         part = codes[low : low + _COUNTED]
@@ -382,13 +382,13 @@ def _codes(indices: pa.Array) -> Codes:
 
 
 def _recoded(chunks: pa.ChunkedArray) -> Strings:
-    """Codes of a dictionary-encoded column, in order of first appearance and each string once."""
+    """Encode a dictionary-encoded column again, by first appearance and without duplicate strings."""
     joined = chunks.unify_dictionaries().combine_chunks()
     old = _codes(joined.indices.cast(pa.int32()))
     values = encoded(joined.dictionary)
     codes = np.append(values.codes, np.int32(MISSING))[old]
     first = np.full(len(values.values) + 1, len(codes))
-    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of several writes the last one stays: the first row
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last write wins, which is that of the first row
     first[MISSING] = len(codes)
     used = np.flatnonzero(first < len(codes))
     order = used[np.argsort(first[used], kind="stable")]

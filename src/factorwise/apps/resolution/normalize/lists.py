@@ -1,4 +1,4 @@
-"""Fields with several values: lists of Arrow, or texts with a separator between the items."""
+"""Normal forms of fields with several values: Arrow lists, or texts with separators."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from factorwise.apps.resolution.normalize.names import name_keys
 from factorwise.apps.resolution.normalize.words import normal_text, text_words
 from factorwise.variables.sparse_rows import starts_of
 
-_TEXTS = 1 << 17  # texts cut in one go
-_KEPT_COMMA = "\x1f"  # a comma between last and first name, while the others cut
-# Rewritings of a list of names with commas both inside and between them, in turn. Bars are doubled so that
-# neighbours can each have one.
+_TEXTS = 1 << 17  # texts that are split at once
+_KEPT_COMMA = "\x1f"  # stands for a comma between last and first name while the other commas split
+# Substitutions, applied in turn, for a list of names with commas both inside and between them. Bars are
+# doubled so that each of two neighboring names can match one.
 _COMMA_RULES = [
     (r"(?i)[\s,;|]*(?:\s(?:and|et|und)\s|&|;|\|)[\s,;|]*", "||"),
-    # initials between two separators belong to the name before them
+    # initials between two separators belong to the preceding name
     (r",\s*((?:\pL\.[\s-]*)+|\pL(?:\s+\pL)*\s*)(,|\||$)", _KEPT_COMMA + r"\1|\2"),
-    # one word, a comma and one word, with initials or not, are a last and a first name
+    # a word, a comma and a word, with or without initials, are a last and a first name
     (
         r"(^|\|)\s*([\pL'\x{2019}-]+)\s*,\s*([\pL'\x{2019}-]+\.?(?:\s+\pL\.?)*)\s*(\||$)",
         r"\1\2" + _KEPT_COMMA + r"\3\4",
@@ -43,7 +43,7 @@ class Items(NamedTuple):
     """Items of the rows of a column.
 
     offsets : int64[rows + 1]
-        Row ``r`` has the items ``offsets[r]:offsets[r + 1]``.
+        The items of row ``r`` are ``offsets[r]:offsets[r + 1]``.
     strings
         The items of all rows.
     """
@@ -53,12 +53,12 @@ class Items(NamedTuple):
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is one of lists."""
+    """Return whether an Arrow type is a list type."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def list_forms(column: pa.ChunkedArray, separator: str, items: str) -> dict[str, Lists]:
-    """Forms of a column of lists: ``items``, and for names ``keys`` (last name and first initial)."""
+    """Return the forms of a column of lists: ``items``, and for names ``keys`` (last name and initial)."""
     if is_list(column.type):
         return _forms(items_of_lists(column), items)
     texts = coded_if_repeated(column)
@@ -71,14 +71,14 @@ def list_forms(column: pa.ChunkedArray, separator: str, items: str) -> dict[str,
 
 
 def items_of_lists(column: pa.ChunkedArray) -> Items:
-    """Items of Arrow lists."""
+    """Return the items of Arrow lists."""
     lengths = np.asarray(pc.list_value_length(column).fill_null(0))
     flat = pc.list_flatten(column)
     return Items(starts_of(lengths), encoded(flat))
 
 
 def _cut(texts: pa.Array, separator: str) -> Items:
-    """Items of texts, cut a stretch at a time; those of a text that is null are none."""
+    """Split texts into items, in chunks; a null text has no items."""
     lengths, items = [np.zeros(0, np.int64)], []
     for start in range(0, len(texts), _TEXTS):
         lists = pc.split_pattern(texts.slice(start, _TEXTS), separator)

@@ -1,12 +1,12 @@
-"""Names of persons, taken apart.
+"""Parse names of persons into their parts.
 
 A name is read as ``Last, First Middle`` if it has a comma, else as ``Last FM`` if it ends in initials and
-does not begin with one, else as ``First Middle Last``. Particles (van, de la) and hyphens hold a last name
-together, suffixes (Jr, III) stand apart, titles, degrees and the numbers by which DBLP tells namesakes apart
-are dropped. A given name with a hyphen counts as two: ``Shang-Yung`` is Shang with the middle name Yung, as
-``S.-Y.`` and ``S. Y.`` would have it.
+does not begin with one, else as ``First Middle Last``. Particles (van, de la) and hyphens join the words of a
+last name. Suffixes (Jr, III) are a separate part. Titles, degrees and the numbers by which DBLP distinguishes
+namesakes are dropped. A given name with a hyphen counts as two: ``Shang-Yung`` is Shang with the middle name
+Yung, consistently with ``S.-Y.`` and ``S. Y.``.
 
-Names are cut in Arrow and put together in NumPy; Python looks at each *different* word once.
+Names are split in Arrow and assembled in NumPy; Python processes each *distinct* word once.
 """
 
 from __future__ import annotations
@@ -49,33 +49,33 @@ DEGREES = word_set("phd md msc bsc dds esq frs obe mbe")
 RANKS = word_set(
     "1st 5th 6th 7th 8th 9th baron baronet bishop bt countess duchess duke earl lord marquess viscount"
 )
-# Last names of two letters, which in capitals are no initials.
+# Last names of two letters, which are not initials even if they are in capitals.
 SHORT_NAMES = word_set(
     "an bo do du fu ge gu he ho hu ji ke le li lu ma mo na ng oh ou qi qu su vo vu wu xi xu ye yi yu"
 )
-# "Na" and "Nan" are names, unlike elsewhere.
+# Unlike in other texts, "Na" and "Nan" are names.
 MISSING_NAMES = frozenset({"n a", "null", "none", "unknown", "not available", "missing", "anonymous"})
 
 Places: TypeAlias = NDArray[np.int64]
 
 _PIECE = re.compile(r"[^\s,.\-\u2010-\u2015]+|[,.\-\u2010-\u2015]")
-_COMMA, _HYPHEN, _CAPITALS = 1, 2, 4  # what is known of a word beyond its letters
-_LONGEST_RUN = 6  # particles and hyphens that one last name can have
-_INITIALS = 3  # capitals that can be initials written together
+_COMMA, _HYPHEN, _CAPITALS = 1, 2, 4  # flags of a word: a comma or a hyphen follows, it is in capitals
+_LONGEST_RUN = 6  # most particles and hyphens of a last name
+_INITIALS = 3  # most capitals that can be initials without spaces
 
 
 class ParsedNames(NamedTuple):
-    """Words of names in order ``given, last``, and where each part lies.
+    """Words of names in the order ``given, last``, and the position of each part.
 
     words
         The words that belong to the name proper.
     middle, last, stop : int64[names]
-        Where the words after the first given name begin, where the last name begins, and where it ends;
-        counted over all words. The given names begin at ``words.offsets``.
+        Start of the words after the first given name, and start and end of the last name, as indices into
+        all words. The given names start at ``words.offsets``.
     suffix : int32[names]
-        Which of ``suffixes`` follows; -1 where none does.
+        Index of the suffix in ``suffixes``; -1 if there is none.
     suffixes : Arrow strings
-        The different words of all names.
+        The distinct words of all names.
     """
 
     words: WordRows
@@ -87,14 +87,14 @@ class ParsedNames(NamedTuple):
 
 
 def name_forms(column: Strings, part: str = "full") -> dict[str, Strings | Lists]:
-    """Forms of coded names: of whole names, or of columns with only first or only last names."""
+    """Return the forms of encoded names: whole names, or with ``part`` only first or only last names."""
     parsed = parse_names(column.values, part)
     of_name = _forms(parsed, part)
     return {name: form.rows(column.codes) for name, form in of_name.items()}
 
 
 def name_keys(names: pa.Array) -> tuple[Strings, Strings]:
-    """Forms ``full`` and ``key`` of names, for where the others are not wanted."""
+    """Return only the forms ``full`` and ``key`` of names."""
     parsed = parse_names(names)
     full = without(joined(parsed.words), MISSING_NAMES)
     known = full.codes >= 0
@@ -103,13 +103,13 @@ def name_keys(names: pa.Array) -> tuple[Strings, Strings]:
 
 
 def parse_names(names: pa.Array, part: str = "full") -> ParsedNames:
-    """Take names apart; with ``part`` first or last all words belong to that part."""
+    """Parse names; with ``part`` first or last, all words belong to that part."""
     pieces = cut_at_spaces(names)
     parts = per_value(pieces.values, _name_words)
     offsets = starts_of(np.fromiter(map(len, parts), np.int64, len(parts)))
     flat = [word for found in parts for word in found]
     coded = encoded(pa.array([word for word, _ in flat], pa.string()))
-    # every word of every piece for itself, so that its marks are found again
+    # index each word of each piece separately, so that its flags can be looked up
     places = replaced(pieces, WordRows(offsets, np.arange(len(flat), dtype=np.int32), coded.values))
     marks = np.fromiter((mark for _, mark in flat), np.int8, len(flat))
     words = WordRows(places.offsets, coded.codes[places.codes], coded.values)
@@ -117,7 +117,7 @@ def parse_names(names: pa.Array, part: str = "full") -> ParsedNames:
 
 
 def _name_words(piece: str) -> list[tuple[str, int]]:
-    """Words of a piece of a name, each with its marks: a comma or a hyphen follows, it is in capitals."""
+    """Return the words of a piece of a name with their flags: `_COMMA`, `_HYPHEN`, `_CAPITALS`."""
     if piece.isascii() and piece.isalnum():
         return [(piece.lower(), _CAPITALS if piece.isupper() else 0)]
     found: list[tuple[str, int]] = []
@@ -138,7 +138,7 @@ def _name_words(piece: str) -> list[tuple[str, int]]:
 
 
 def _arranged(words: WordRows, marks: NDArray[np.int8], part: str) -> ParsedNames:
-    """Drop what is no name and find where the parts lie."""
+    """Drop words that do not belong to the name, and find the position of each part."""
     texts = words.values.to_pylist()
     comma = (marks & _COMMA) > 0
     place = np.arange(len(marks)) - np.repeat(words.offsets[:-1], np.diff(words.offsets))
@@ -152,13 +152,13 @@ def _arranged(words: WordRows, marks: NDArray[np.int8], part: str) -> ParsedName
         rank = _is(texts, RANKS)[words.codes] & (place > 0) & np.append(False, comma[:-1])
         cut = _first_flagged(rank, words, words.offsets[1:])
         dropped |= np.arange(len(marks)) >= np.repeat(cut, np.diff(words.offsets))
-    # A comma after a word that is dropped belongs to the word before it.
+    # A comma after a dropped word is moved to the preceding word.
     comma[np.flatnonzero(dropped & comma & (place > 0)) - 1] = True
     n_names = len(words.offsets) - 1
     all_words = words.values
     suffix_of = np.full(n_names, MISSING, np.int32)
     suffix_of[words.text_of[suffix]] = words.codes[suffix]
-    # A name of nothing but what is dropped elsewhere is kept whole.
+    # A name that would lose all its words is kept whole.
     empty = np.bincount(words.text_of[~dropped], minlength=n_names) == 0
     suffix_of[empty] = MISSING
     kept = ~dropped | (empty[words.text_of] & ~blank)
@@ -172,10 +172,10 @@ def _arranged(words: WordRows, marks: NDArray[np.int8], part: str) -> ParsedName
 
 
 def _with_initials_apart(words: WordRows, marks: NDArray[np.int8]) -> tuple[WordRows, NDArray[np.int8]]:
-    """Cut ``JA`` in ``Smith JA`` and ``Smith, JA`` into its letters.
+    """Split ``JA`` in ``Smith JA`` and ``Smith, JA`` into its letters.
 
-    Two or three capitals after a comma, or at the end of a name without one, are initials if the name has
-    small letters elsewhere and they are no short last name.
+    Two or three capitals after a comma, or at the end of a name without a comma, are initials if another word
+    of the name is not in capitals and they are not a short last name.
     """
     texts = words.values.to_pylist()
     starts, stops = words.offsets[:-1], words.offsets[1:]
@@ -202,7 +202,7 @@ def _with_initials_apart(words: WordRows, marks: NDArray[np.int8]) -> tuple[Word
 
 
 def _one_part(words: WordRows, part: str) -> tuple[Places, Places, Places]:
-    """Where middle and last name begin and the latter ends, if all words belong to one part."""
+    """Return the starts of middle and last names and the end of the latter, if all words are one part."""
     starts, stops = words.offsets[:-1], words.offsets[1:]
     if part == "last":
         return starts, starts, stops
@@ -210,11 +210,11 @@ def _one_part(words: WordRows, part: str) -> tuple[Places, Places, Places]:
 
 
 def _whole(words: WordRows, marks: NDArray[np.int8]) -> tuple[WordRows, Places, Places, Places]:
-    """Find the last name, and put it behind the given names where it stands before them."""
+    """Find the last name, and move it after the given names if it comes before them."""
     texts = words.values.to_pylist()
     starts, stops = words.offsets[:-1], words.offsets[1:]
     particle = _is(texts, PARTICLES)[words.codes]
-    # the first and the second comma with a word behind it
+    # the first and the second comma that a word follows
     place = np.arange(len(marks))
     inner = ((marks & _COMMA) > 0) & (place + 1 < np.repeat(stops, stops - starts))
     first_comma = _first_flagged(inner, words, stops)
@@ -227,7 +227,7 @@ def _whole(words: WordRows, marks: NDArray[np.int8]) -> tuple[WordRows, Places, 
     ends_in_initials = ~turned & (initials < stops)
     turn = np.where(ends_in_initials, initials, turn)
     turned |= ends_in_initials
-    # particles at the end of "Vega, H. J. de" belong before the last name
+    # particles at the end of "Vega, H. J. de" are moved before the last name
     tail = end.copy()
     for _ in range(_LONGEST_RUN):
         tail -= turned & (tail - 1 > turn) & _at(particle, tail - 1)
@@ -238,7 +238,7 @@ def _whole(words: WordRows, marks: NDArray[np.int8]) -> tuple[WordRows, Places, 
         bound = (before > starts) & _at(particle, before) | (before >= starts) & _at(hyphen, before)
         last = np.where(bound, before, last)
     last = np.maximum(last, starts)
-    # given names, particles from the end, last name; parts of no length where there is nothing to move
+    # given names, particles from the end, last name; a part is empty if there is nothing to move
     given = (np.where(turned, turn, starts), np.where(turned, tail, last))
     moved = (np.where(turned, tail, last), np.where(turned, end, last))
     family = (np.where(turned, starts, last), np.where(turned, turn, stops))
@@ -248,7 +248,7 @@ def _whole(words: WordRows, marks: NDArray[np.int8]) -> tuple[WordRows, Places, 
 
 
 def _trailing_initials(words: WordRows, texts: list[str]) -> NDArray[np.int64]:
-    """Where the initials begin in a name that ends in them and begins with a longer word; else its end."""
+    """Return where final initials start in names that begin with a longer word, or else the name's end."""
     starts, stops = words.offsets[:-1], words.offsets[1:]
     letter = np.array([len(text) == 1 for text in texts], bool)[words.codes]
     turn = stops.copy()
@@ -260,7 +260,7 @@ def _trailing_initials(words: WordRows, texts: list[str]) -> NDArray[np.int64]:
 def _concatenated(
     words: WordRows, parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 ) -> tuple[WordRows, list[NDArray[np.int64]]]:
-    """Words of the parts of each name one after the other, and where the first, second, ... part ends."""
+    """Return the words of the parts of each name in turn, and the ends of the first, second, ... part."""
     n_names = len(words.offsets) - 1
     starts = np.stack([start for start, _ in parts], axis=1).ravel()
     stops = np.stack([stop for _, stop in parts], axis=1).ravel()
@@ -318,7 +318,7 @@ def _last(parsed: ParsedNames, known: Bools) -> WordRows:
 
 
 def _key(last: Strings, initial: Strings) -> Strings:
-    """Last name and first initial; the last name alone where there is no initial."""
+    """Return the last name and first initial, or the last name alone if there is no initial."""
     width = len(initial.values) + 1
     pairs = np.where(last.missing, -1, last.codes.astype(np.int64) * width + initial.codes + 1)
     used, codes = np.unique(pairs, return_inverse=True)
@@ -339,14 +339,14 @@ def _is(texts: list[str], known: frozenset[str]) -> Bools:
 
 
 def _at(flags: Bools, places: Ints) -> Bools:
-    """Flags at places that may lie outside, where they are false."""
+    """Return the flags at the given positions; they are false at positions out of range."""
     inside = (places >= 0) & (places < len(flags))
     found: Bools = inside & np.append(flags, False)[np.where(inside, places, -1)]
     return found
 
 
 def _first_flagged(flags: Bools, words: WordRows, otherwise: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Place of the first word of each name whose flag is set."""
+    """Return the position of each name's first flagged word, or ``otherwise`` if it has none."""
     places = np.flatnonzero(flags)
     owners, first = np.unique(words.text_of[places], return_index=True)
     found = otherwise.copy()

@@ -1,12 +1,12 @@
-"""Short and pet forms of first names, and the names they stand for.
+"""Nicknames and short forms of first names, and the names they stand for.
 
-A form that stands for several names (Alex, Chris, Pat, Sam) is its own root where no one name is far more
-common behind it; names that are one name in different languages are kept apart.
+A form of several names is left out if none of them is far more common than the others, such as Alex or Chris.
+Names that are equivalent in different languages usually have different roots.
 """
 
 from __future__ import annotations
 
-# A name, then its short and other forms.
+# Each line is a name, followed by its short and other forms.
 _FORMS = """
 abigail abby abbie
 abraham abe
@@ -196,7 +196,7 @@ zachary zach zack
 
 
 def _roots() -> dict[str, str]:
-    """Root of every form; the first line that has it decides."""
+    """Return the root of every form, by the first line with the form; a full name is no form of another."""
     roots: dict[str, str] = {}
     lines = [line.split() for line in _FORMS.strip().splitlines()]
     full = {line[0] for line in lines}
@@ -212,7 +212,7 @@ KNOWN_FIRST_NAMES = frozenset(_ROOTS) | frozenset(_ROOTS.values())
 
 
 def nickname_root(first: str) -> str:
-    """Return the name behind a short form; any other name is its own root.
+    """Return the full name of a nickname; any other name is returned unchanged.
 
     >>> nickname_root("bill"), nickname_root("wei")
     ('william', 'wei')

@@ -1,4 +1,4 @@
-"""Normal forms of the fields of a table: what comparisons and blocking look at.
+"""Compute the normal forms of the fields of a table, which comparisons and blocking use.
 
 ===========  =================================================================================================
 kind         forms
@@ -27,7 +27,7 @@ scores       ``pairs`` (log odds of pairs of rows)
 source       ``source``
 ===========  =================================================================================================
 
-Of a text that is longer than `LONGEST`, and of a list longer than `LONGEST_LIST`, only the beginning counts.
+Only the first `LONGEST` characters of a text, and `LONGEST_LIST` of a list in text form, are used.
 Missing are null, the empty string, punctuation alone, and words that say so (NA, null, none, unknown, ...);
 not ``Na`` in a name, which is one.
 """
@@ -73,10 +73,10 @@ from factorwise.distributed.executors import Executor
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.columns import IN_MEMORY, Columns
 
-LONGEST = 4_000  # characters of a text that are looked at: comparing two takes the product of their lengths
-LONGEST_LIST = 1_000_000
-ROWS_OF_A_STRETCH = 1 << 20
-_WHOLE = frozenset({"vector", "scores"})  # kinds whose forms are made of all rows at one time
+LONGEST = 4_000  # characters of a text that are used, because comparing two is quadratic
+LONGEST_LIST = 1_000_000  # characters of the text of a list that are used
+ROWS_OF_A_STRETCH = 1 << 20  # rows whose forms are computed at once
+_WHOLE = frozenset({"vector", "scores"})  # kinds whose forms are computed for all rows at once
 
 
 def normalize(
@@ -88,9 +88,9 @@ def normalize(
     """Return the normal forms of the fields of a table; fields of kind ``ignore`` are left out.
 
     columns
-        Where the forms are kept: of one field after the other.
+        Where the forms are stored, field by field.
     executor
-        Who makes the forms of stretches of rows; None for this thread. The result does not depend on it.
+        Computes the forms of chunks of rows as tasks; None to use this thread. The result is the same.
     """
     fields = {}
     for spec in specs:
@@ -113,12 +113,12 @@ def normalize(
 def _forms_of_stretches(
     column: pa.ChunkedArray, spec: FieldSpec, columns: Columns, executor: Executor | None
 ) -> Mapping[str, Form]:
-    """Return the normal forms of one column, computed for a stretch of rows at a time."""
+    """Return the normal forms of one column, computed in chunks of rows."""
     size = max(len(column), 1) if spec.kind in _WHOLE else ROWS_OF_A_STRETCH
     starts = range(0, max(len(column), 1), size)
     if len(starts) > 1 and spec.kind == "date" and spec.option("order") == "auto":
         order = day_or_month_first(encoded(_plain(column)).values.to_pylist())
-        spec = replace(spec, options={**spec.options, "order": order})  # the same in all stretches
+        spec = replace(spec, options={**spec.options, "order": order})  # the same in all chunks
     parts: dict[int, MutableMapping[str, Form]] = {}
     if executor is None or len(starts) == 1:
         for place, low in enumerate(starts):
@@ -139,12 +139,12 @@ def _forms_of_stretches(
 
 
 def make_forms(rows: pa.Buffer, spec: FieldSpec) -> Mapping[str, Form]:
-    """Return the normal forms of some rows of a column, which come as an Arrow stream."""
+    """Return the normal forms of some rows of a column, which are given as an Arrow stream."""
     return normal_forms(pa.ipc.open_stream(rows).read_all().column(0), spec)
 
 
 def _detached(column: pa.ChunkedArray) -> pa.Buffer:
-    """Return rows without those around them, which would be sent along."""
+    """Serialize a slice of rows, so that the rest of its buffers is not sent to the task."""
     table, sink = pa.table({"column": column}), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -182,7 +182,7 @@ def normal_forms(column: pa.ChunkedArray, spec: FieldSpec) -> Mapping[str, Form]
 
 
 def shortened(column: pa.ChunkedArray, longest: int) -> pa.ChunkedArray:
-    """Return a column with texts cut to their first characters; what is no text stays as it is."""
+    """Return a column with texts cut to ``longest`` characters; other types are returned unchanged."""
     kind = column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return column
@@ -191,7 +191,7 @@ def shortened(column: pa.ChunkedArray, longest: int) -> pa.ChunkedArray:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times as days, which is all that is compared of them."""
+    """Return timestamps as dates, because only the date is compared."""
     return column.cast(pa.date32(), safe=False) if pa.types.is_timestamp(column.type) else column
 
 

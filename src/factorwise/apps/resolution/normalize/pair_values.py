@@ -1,4 +1,4 @@
-"""Numbers that pairs of records have, as one of the normal forms: the scores of another tool."""
+"""Numbers for pairs of records, such as the scores of another tool, as a normal form."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class PairValues:
     n_rows
         Number of rows.
     first, second : int64[pairs]
-        The rows of each pair, ``first < second``; ordered by both, each pair once.
+        The rows of each pair, ``first < second``; sorted by both, without duplicates.
     values : float32[pairs]
-        Their numbers.
+        The number of each pair.
     """
 
     n_rows: int
@@ -30,7 +30,7 @@ class PairValues:
 
     @classmethod
     def of(cls, n_rows: int, one: Ints, two: Ints, values: NDArray[np.float32]) -> PairValues:
-        """Return the numbers of pairs in any order; of a pair that stands twice the higher one."""
+        """Build the form from pairs in any order; of duplicate pairs the highest number is kept."""
         differ = one != two
         low, high = np.minimum(one, two)[differ], np.maximum(one, two)[differ]
         order = np.lexsort((-values[differ], high, low))
@@ -43,13 +43,13 @@ class PairValues:
 
     @property
     def missing(self) -> Bools:
-        """Where a row is in no pair that has a number."""
+        """Which rows are in no pair."""
         there = np.zeros(self.n_rows, bool)
         there[self.first] = there[self.second] = True
         return ~there
 
     def rows(self, codes: Ints) -> PairValues:
-        """Rows chosen by number; -1 chooses one without pairs."""
+        """Return the rows with the given indices; index -1 yields a row without pairs."""
         place = np.full(self.n_rows + 1, -1, np.int64)
         place[codes] = np.arange(len(codes))
         place[-1] = -1
@@ -58,7 +58,7 @@ class PairValues:
         return PairValues.of(len(codes), one[kept], two[kept], self.values[kept])
 
     def lookup(self, first: Ints, second: Ints) -> NDArray[np.float32]:
-        """Return the number of each pair of rows; NaN where it has none."""
+        """Return the number of each pair of rows, or NaN if it has none."""
         width = np.int64(self.n_rows)
         keys = self.first * width + self.second
         wanted = np.minimum(first, second).astype(np.int64) * width + np.maximum(first, second)
@@ -67,10 +67,10 @@ class PairValues:
         return np.where(known, np.append(self.values, np.float32(np.nan))[place], np.float32(np.nan))
 
     def to_arrow(self) -> pa.Array:
-        """Arrow array of how many such pairs each row is in."""
+        """Return the number of pairs of each row as an Arrow array."""
         return pa.array(np.bincount(np.append(self.first, self.second), minlength=self.n_rows))
 
     def to_list(self) -> list[int]:
-        """The same as Python numbers."""
+        """Return the number of pairs of each row as Python numbers."""
         found: list[int] = self.to_arrow().to_pylist()
         return found

@@ -1,8 +1,8 @@
-"""How words sound, roughly: the rules of NYSIIS, applied to all words at once.
+"""Phonetic codes of words, by the rules of NYSIIS, which are applied to all words at once.
 
-Words that sound alike in American English get one code. Unlike Soundex it keeps where vowels stood, so that
-its blocks are a good deal smaller. Rules run one after the other over whole words rather than letter by
-letter from the left, which gives a few words another code than a letter-wise NYSIIS would.
+Words that sound alike in American English get the same code. Unlike Soundex, the code keeps the positions of
+vowels, so that blocks are much smaller. Each rule is applied to whole words rather than letter by letter, so
+a few words get a different code than by the standard NYSIIS.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from factorwise.variables.sparse_rows import starts_of
 
 _BEGINNINGS = [("^mac", "mcc"), ("^kn", "nn"), ("^k", "c"), ("^p[hf]", "ff"), ("^sch", "sss")]
 _ENDINGS = [("(?:ee|ie)$", "y"), ("(?:dt|rt|rd|nt|nd)$", "d")]
-# The first letter is in capitals here, and stays as it is.
+# The first letter is in upper case here, so that it is not changed.
 _INNER = [
     ("ev", "af"),
     ("[eiou]", "a"),
@@ -34,9 +34,9 @@ _LAST = [("s$", ""), ("ay$", "y"), ("a$", "")]
 
 
 def sounds(words: pa.Array) -> pa.Array:
-    """Return the codes of words in normal form; null for a word without Latin letters.
+    """Return the phonetic codes of words in normal form; null for a word without Latin letters.
 
-    Spaces and digits do not count: ``de vega`` sounds as ``devega``.
+    Spaces and digits are ignored: ``de vega`` has the same code as ``devega``.
 
     >>> sounds(pa.array(["knight", "night", "7"])).to_pylist()
     ['nat', 'nat', None]
@@ -58,7 +58,7 @@ def _rewritten(words: pa.Array, rules: list[tuple[str, str]]) -> pa.Array:
 
 
 def _without_repeats(words: pa.Array) -> pa.Array:
-    """Leave one of several equal letters in a row; the words are ASCII and none is null."""
+    """Reduce runs of equal letters to one letter; the words must be ASCII and not null."""
     plain = words.cast(pa.large_string())
     offsets = np.frombuffer(plain.buffers()[1], np.int64)[plain.offset : plain.offset + len(plain) + 1]
     if offsets[-1] == offsets[0]:

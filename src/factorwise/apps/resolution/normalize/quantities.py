@@ -1,4 +1,4 @@
-"""Numbers and dates out of texts that hold them."""
+"""Parse numbers and dates in texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from factorwise.apps.resolution.normalize.forms import Form, Numbers, Strings, encoded
 
-# The first number, its thousands in groups of three or not at all.
+# The first number, with or without commas between groups of thousands.
 _NUMBER = r"(?P<number>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+\b)?|\.\d+)"
 _NEGATIVE = r"^[\s(]*[-\x{2212}]\s*[$\x{20ac}\x{a3}\x{a5}]?\s*[\d.]"
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -21,12 +21,12 @@ _COMPACT = re.compile(r"\d{8}")
 _NAMED_MONTH = re.compile(r"\b(" + "|".join(_MONTHS) + r")[a-z]*\b\.?", re.IGNORECASE)
 _ONE_YEAR = re.compile(r"(?<!\d)(1[0-9]{3}|20[0-9]{2})(?!\d)")
 _DAY = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)?(?![\d:])")
-_TWO_DIGITS = 100  # years below are of this century or the last
-_PIVOT = 30
+_TWO_DIGITS = 100  # years below this have two digits
+_PIVOT = 30  # two-digit years below this are in the 2000s
 
 
 class Day(NamedTuple):
-    """A date, or as much of it as is known; 0 for what is not."""
+    """A date, or its known parts; unknown parts are 0."""
 
     year: int = 0
     month: int = 0
@@ -34,7 +34,7 @@ class Day(NamedTuple):
 
 
 def number_forms(column: Strings, decimal: str = ".") -> dict[str, Form]:
-    """Form ``number``: the first number in each text."""
+    """Return the form ``number``: the first number in each text."""
     texts = column.values
     if decimal == ",":
         texts = pc.replace_substring(pc.replace_substring(texts, ".", ""), ",", ".")
@@ -47,13 +47,13 @@ def number_forms(column: Strings, decimal: str = ".") -> dict[str, Form]:
 
 
 def numbers_of(column: pa.ChunkedArray) -> dict[str, Form]:
-    """Form ``number`` of a column that is one of numbers already."""
+    """Return the form ``number`` of a numeric column."""
     values = np.asarray(column.cast(pa.float64(), safe=False).fill_null(np.nan))
     return {"number": Numbers(np.where(np.isfinite(values), values, np.nan))}
 
 
 def date_forms(column: Strings, order: str = "auto") -> dict[str, Form]:
-    """Forms of coded dates: ISO, compact, with month names, day or month first, or a year alone."""
+    """Return the forms of encoded dates: ISO, compact, with month names, day or month first, or years."""
     texts = column.values.to_pylist()
     if order == "auto":
         order = day_or_month_first(texts)
@@ -72,7 +72,7 @@ def date_forms(column: Strings, order: str = "auto") -> dict[str, Form]:
 
 
 def day_or_month_first(texts: list[str]) -> str:
-    """Return ``mdy`` if the second number of dates is too large for a month more often, else ``dmy``."""
+    """Return ``mdy`` if the second number of dates exceeds 12 more often than the first, else ``dmy``."""
     first = second = 0
     for text in texts:
         found = _YEAR_LAST.search(text)
@@ -83,7 +83,7 @@ def day_or_month_first(texts: list[str]) -> str:
 
 
 def parse_date(text: str, order: str = "dmy") -> Day:
-    """Take a date apart; a month or day that no calendar has is not known.
+    """Parse a date; a month above 12 or a day above 31 is treated as unknown.
 
     >>> parse_date("24/06/1971"), parse_date("19710624"), parse_date("(1992),")
     (Day(year=1971, month=6, day=24), Day(year=1971, month=6, day=24), Day(year=1992, month=0, day=0))

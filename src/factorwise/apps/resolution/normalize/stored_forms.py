@@ -1,4 +1,4 @@
-"""Normal forms in files: written once, mapped into memory when they are asked for, and not kept there."""
+"""Normal forms in files, which are written once and mapped into memory each time they are read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ K = TypeVar("K")
 
 
 class StoredForms(MutableMapping[K, Form]):
-    """Forms by name, in files."""
+    """A mapping of forms by name, which are stored in files."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -49,7 +49,7 @@ class StoredForms(MutableMapping[K, Form]):
 
 
 def _tables(form: Form) -> Iterator[pa.Table]:
-    """Yield the parts of a form: which kind it is, its numbers and its values."""
+    """Yield the parts of a form as tables: its type, its arrays and its values."""
     yield pa.table({type(form).__name__: pa.array([0])})
     if isinstance(form, Numbers):
         yield pa.table({"values": form.values})
@@ -75,7 +75,7 @@ def _tables(form: Form) -> Iterator[pa.Table]:
 
 
 def _read(path: Path) -> Form:
-    mapped = np.memmap(path, np.uint8, mode="c")  # kernels take no arrays that cannot be written to
+    mapped = np.memmap(path, np.uint8, mode="c")  # kernels do not accept read-only arrays
     source = pa.BufferReader(pa.py_buffer(mapped))
 
     def part() -> tuple[str, pa.Array]:

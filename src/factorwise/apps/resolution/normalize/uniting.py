@@ -1,6 +1,6 @@
-"""Normal forms of stretches of rows, put together under one set of values.
+"""Concatenate the normal forms of consecutive chunks of rows, with one set of values.
 
-Values keep the order in which they first appear, stretch by stretch.
+Values keep the order of their first appearance, chunk by chunk.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from factorwise.types import Int32s
 
 
 def unite_forms(parts: Sequence[Form], columns: Columns = IN_MEMORY) -> Form:
-    """Return one form of stretches of rows, the first ones first; codes of lists are kept in columns."""
+    """Return the chunks of rows as one form, in order; ``columns`` stores the codes of lists."""
     if len(parts) == 1:
         return parts[0]
     numbers = [part for part in parts if isinstance(part, Numbers)]
@@ -50,7 +50,7 @@ def unite_forms(parts: Sequence[Form], columns: Columns = IN_MEMORY) -> Form:
 
 
 def _united_values(parts: Sequence[Strings] | Sequence[Lists]) -> tuple[pa.Array, list[Int32s]]:
-    """Return the different values of all parts, and for each part which of them its values are."""
+    """Return the distinct values of all parts, and for each part the indices of its values in them."""
     each = [part.values for part in parts]
     if sum(values.nbytes for values in each) > LARGEST:
         each = [values.cast(pa.large_string()) for values in each]

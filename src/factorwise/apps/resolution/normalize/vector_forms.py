@@ -1,4 +1,4 @@
-"""Vectors read from columns: Arrow lists of numbers, or texts of them."""
+"""Read columns of vectors: Arrow lists of numbers, or texts of such lists."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from factorwise.apps.resolution.normalize.words import MISSING_TEXTS, normal_wor
 from factorwise.errors import InvalidArgumentError
 from factorwise.types import Ints
 
-_ROWS = 1 << 13  # texts that are read in one go
+_ROWS = 1 << 13  # texts that are parsed at once
 
 
 def is_vector(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is one of lists of numbers that are taken for vectors.
+    """Return whether an Arrow type is a list type that is taken for vectors.
 
-    Whole numbers in lists of any length are values, such as years, and no vector.
+    Integers in lists of variable length are values, such as years, and not vectors.
     """
     if pa.types.is_fixed_size_list(kind):
         return _is_number(kind.value_type)
@@ -33,13 +33,13 @@ def vector_forms(column: pa.ChunkedArray, name: str, length: str = "") -> Mappin
     """Return the only form of a column of vectors.
 
     length
-        How many numbers each has, where that is known.
+        Length of the vectors, if it is known; else the empty string.
     """
     return {"vector": read_vectors(column, name, int(length) if length else None)}
 
 
 def read_vectors(column: pa.ChunkedArray, name: str, length: int | None = None) -> Vectors:
-    """Read Arrow lists of numbers, or texts such as ``[0.12, -3e-2]``."""
+    """Read vectors from Arrow lists of numbers, or from texts such as ``[0.12, -3e-2]``."""
     array = column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks)
@@ -61,7 +61,7 @@ def read_vectors(column: pa.ChunkedArray, name: str, length: int | None = None) 
         )
     largest = np.abs(numbers).max(axis=1, initial=0.0)
     some = np.flatnonzero(largest > 0.0)
-    scaled = numbers[some] / largest[some, None]  # so that no square is too large
+    scaled = numbers[some] / largest[some, None]  # avoids overflow of the squares
     units = (scaled / np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]).astype(np.float32)
     codes = np.full(len(array), -1, np.int32)
     if not len(some):
@@ -75,7 +75,7 @@ def read_vectors(column: pa.ChunkedArray, name: str, length: int | None = None) 
 
 
 def _of_lists(array: pa.Array, name: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the rows that have a vector, and the vectors."""
+    """Return the indices of rows with a vector, and the vectors."""
     if pa.types.is_null(array.type):
         return np.zeros(0, np.int64), np.zeros((0, 0))
     if not is_vector(array.type) and not (_is_any_list(array.type) and _is_number(array.type.value_type)):
@@ -95,7 +95,7 @@ def _of_lists(array: pa.Array, name: str) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def _of_texts(array: pa.Array, name: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the rows that have a vector, and the vectors, read from texts a stretch at a time."""
+    """Return the indices of rows with a vector, and the vectors, parsing texts in chunks."""
     texts = pc.utf8_trim_whitespace(array)
     said = np.asarray(pc.match_substring_regex(texts, r"\d").fill_null(False))
     wordy = np.flatnonzero(~said & np.asarray(texts.is_valid()))
@@ -124,7 +124,7 @@ def _of_texts(array: pa.Array, name: str) -> tuple[NDArray[np.int64], NDArray[np
 def _stacked(
     rows: Ints, lengths: Ints, flat: pa.Array, name: str, size: int | None = None
 ) -> NDArray[np.float64]:
-    """Return vectors as the rows of a matrix; refuse them if they are of different length."""
+    """Return vectors as the rows of a matrix; raise an error if their lengths differ."""
     if not len(rows):
         return np.zeros((0, 0))
     first = int(lengths[0]) if size is None else size

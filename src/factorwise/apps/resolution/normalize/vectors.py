@@ -1,7 +1,7 @@
-"""Columns of vectors as one of the normal forms: an embedding per record, compared by its cosine.
+"""Columns of vectors as a normal form: one embedding per record, compared by cosine.
 
-Only directions count, so vectors are kept at length one; equal ones are kept once. A record without a vector,
-or with one of zeros alone, says nothing.
+Vectors are normalized to length one, and equal vectors are stored once. A record without a vector, or with a
+zero vector, counts as missing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from factorwise.types import Bools, Ints
 
-_PAIRS = 1 << 12  # pairs whose vectors are laid side by side in one go
+_PAIRS = 1 << 12  # pairs whose cosines are computed at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,9 +22,9 @@ class Vectors:
     """A vector per row.
 
     codes : int32[rows]
-        Which of the values stands in each row; -1 where it is missing.
+        Index of each row's vector in ``values``; -1 where it is missing.
     values : float32[different, numbers]
-        The different vectors, each of length one.
+        The distinct vectors, each of length one.
     """
 
     codes: NDArray[np.int32]
@@ -35,11 +35,11 @@ class Vectors:
 
     @property
     def missing(self) -> Bools:
-        """Where a row has no vector."""
+        """Which rows have no vector."""
         return self.codes < 0
 
     def rows(self, codes: Ints) -> Vectors:
-        """Rows chosen by number; -1 chooses a missing one."""
+        """Return the rows with the given indices; index -1 yields a missing row."""
         return Vectors(np.append(self.codes, np.int32(-1))[codes], self.values)
 
     def cosines(self, first: Ints, second: Ints) -> NDArray[np.float32]:
@@ -50,17 +50,17 @@ class Vectors:
         for low in range(0, len(there), _PAIRS):
             part = there[low : low + _PAIRS]
             found[part] = np.einsum("ij,ij->i", self.values[one[part]], self.values[two[part]])
-        found[there[one[there] == two[there]]] = 1.0  # equal vectors, whatever rounding does
+        found[there[one[there] == two[there]]] = 1.0  # exactly 1 for equal vectors, in spite of rounding
         return np.clip(found, -1.0, 1.0)
 
     def to_arrow(self) -> pa.Array:
-        """Arrow array of the rows, null where missing."""
+        """Return the rows as an Arrow array; missing ones are null."""
         size = self.values.shape[1]
         padded = np.vstack([self.values, np.zeros((1, size), np.float32)])
         flat = pa.array(padded[self.codes].ravel())
         return pa.FixedSizeListArray.from_arrays(flat, size, mask=pa.array(self.missing))
 
     def to_list(self) -> list[list[float] | None]:
-        """Rows as Python lists of numbers."""
+        """Return the rows as Python lists of numbers."""
         found: list[list[float] | None] = self.to_arrow().to_pylist()
         return found

@@ -1,4 +1,4 @@
-"""Sets of words, written as one text."""
+"""Sets of words that are written as one text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from factorwise.errors import InvalidArgumentError
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text, which must be in small letters and stand there once."""
+    """Return the words of a text as a set; raise an error if one is in capitals or occurs twice."""
     words = Counter(text.split())
     wrong = [word for word, count in words.items() if count > 1 or word != word.casefold()]
     if wrong:

@@ -1,7 +1,7 @@
-"""Texts cut into normal words.
+"""Split texts into normalized words.
 
-A text is cut at white space in Arrow; only the *different* pieces, few even in millions of texts, are looked
-at in Python: case is folded, accents go, apostrophes vanish, any other punctuation cuts.
+Texts are split at white space in Arrow. Only the *distinct* pieces, which are few even in millions of texts,
+are processed in Python: case is folded, accents and apostrophes are removed, other punctuation splits.
 
 >>> normal_words("Müller-Lüdenscheidt's")
 ('muller', 'ludenscheidts')
@@ -40,12 +40,12 @@ _ASCII = str.maketrans(
     | dict(zip(string.ascii_uppercase, string.ascii_lowercase, strict=True))
     | dict.fromkeys("'`")
 )
-# Letters that Unicode does not take apart into a plain letter and an accent.
+# Letters that Unicode does not decompose into a plain letter and an accent.
 _PLAIN_LETTERS = str.maketrans(
     {"ø": "o", "đ": "d", "ð": "d", "ł": "l", "æ": "ae", "œ": "oe", "þ": "th", "\u0131": "i", "ħ": "h"}
 )
-_TEXTS = 1 << 17  # texts worked on in one go
-_BYTES = 1 << 28  # and the bytes they may have together
+_TEXTS = 1 << 17  # texts that are processed at once
+_BYTES = 1 << 28  # most bytes of these texts
 _T = TypeVar("_T")
 
 
@@ -53,11 +53,11 @@ class WordRows(NamedTuple):
     """Words of texts, in their order.
 
     offsets : int64[texts + 1]
-        Text ``t`` has the words ``offsets[t]:offsets[t + 1]``.
+        The words of text ``t`` are ``offsets[t]:offsets[t + 1]``.
     codes : int32[words]
-        Which of the values each word is.
+        Index of each word in ``values``.
     values : Arrow strings
-        The different words.
+        The distinct words.
     """
 
     offsets: NDArray[np.int64]
@@ -66,12 +66,12 @@ class WordRows(NamedTuple):
 
     @property
     def text_of(self) -> NDArray[np.int64]:
-        """The text of each word."""
+        """Index of the text of each word."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
 def normal_words(piece: str) -> tuple[str, ...]:
-    """Words of a piece of text in normal form."""
+    """Return the normalized words of a piece of text."""
     if piece.isascii():
         if piece.isalnum():
             return (piece.lower(),)
@@ -80,10 +80,10 @@ def normal_words(piece: str) -> tuple[str, ...]:
 
 
 def cut_at_spaces(texts: pa.Array) -> WordRows:
-    """Cut texts at white space; a text of nothing else has no words."""
+    """Split texts at white space; a text of white space alone has no words."""
     lengths, pieces = [], []
     for part in _parts(texts):
-        # Spaces beyond ASCII are left to the function that looks at the pieces.
+        # Spaces beyond ASCII are handled by the function that normalizes the pieces.
         trimmed = pc.ascii_trim_whitespace(part)
         some = pc.greater(pc.binary_length(trimmed), 0).fill_null(False)
         lists = pc.ascii_split_whitespace(trimmed.filter(some))
@@ -97,7 +97,7 @@ def cut_at_spaces(texts: pa.Array) -> WordRows:
 
 
 def replaced(rows: WordRows, parts: WordRows) -> WordRows:
-    """Put in the place of each word the words that ``parts`` has for its value."""
+    """Replace each word by the words that ``parts`` has for its code."""
     lengths = np.diff(parts.offsets)
     if (lengths == 1).all():
         return WordRows(rows.offsets, parts.codes[rows.codes], parts.values)
@@ -112,7 +112,7 @@ def replaced(rows: WordRows, parts: WordRows) -> WordRows:
 
 
 def text_words(texts: pa.Array) -> WordRows:
-    """Cut texts into normal words."""
+    """Split texts into normalized words."""
     rows = cut_at_spaces(texts)
     parts = per_value(rows.values, normal_words)
     words = encoded(pa.array([word for part in parts for word in part], pa.string()))
@@ -121,12 +121,12 @@ def text_words(texts: pa.Array) -> WordRows:
 
 
 def per_value(values: pa.Array, function: Callable[[str], _T]) -> list[_T]:
-    """Apply a Python function to each of a few different values."""
+    """Apply a Python function to each of a few distinct values."""
     return [function(value) for value in values.to_pylist()]
 
 
 def joined(rows: WordRows) -> Strings:
-    """Words of each text joined by spaces; missing if it has none."""
+    """Return the words of each text, joined by spaces; missing if it has none."""
     parts = []
     n_texts = len(rows.offsets) - 1
     for start in range(0, n_texts, _TEXTS):
@@ -139,19 +139,19 @@ def joined(rows: WordRows) -> Strings:
 
 
 def selected(rows: WordRows, kept: Bools) -> WordRows:
-    """The words for which ``kept`` is true, text by text."""
+    """Return the words for which ``kept`` is true, text by text."""
     before = starts_of(kept.view(np.int8))
     return WordRows(before[rows.offsets], rows.codes[kept], rows.values)
 
 
 def ranges_of(rows: WordRows, starts: Ints, stops: Ints) -> WordRows:
-    """The words ``starts[t]:stops[t]`` of each text, counted over all words."""
+    """Return the words ``starts[t]:stops[t]`` for each text t, as indices into all words."""
     lengths = np.maximum(np.asarray(stops) - starts, 0)
     return WordRows(starts_of(lengths), rows.codes[ranges(starts, lengths)], rows.values)
 
 
 def without(strings: Strings, unwanted: Iterable[str]) -> Strings:
-    """The same strings, with those that are unwanted missing and gone from the values."""
+    """Return the strings with unwanted ones set to missing and removed from the values."""
     found = pc.is_in(strings.values, value_set=pa.array(sorted(unwanted), strings.values.type))
     drop = np.asarray(found)
     if not drop.any():
@@ -162,45 +162,45 @@ def without(strings: Strings, unwanted: Iterable[str]) -> Strings:
 
 
 def compact(strings: Strings) -> Strings:
-    """The same rows, with only the values that stand in them."""
+    """Return the same rows with only the values that occur in them."""
     return encoded(strings.to_arrow())
 
 
 def mapped(strings: Strings, function: Callable[[str], str | None]) -> Strings:
-    """Strings whose different values go through a Python function; None makes them missing."""
+    """Apply a Python function to the distinct values; strings for which it returns None become missing."""
     images = encoded(pa.array(per_value(strings.values, function), pa.string()))
     return images.rows(strings.codes)
 
 
 def normal_text(rows: WordRows) -> Strings:
-    """Words of each text joined by spaces; missing if they say that nothing is known."""
+    """Return the words of each text, joined by spaces; missing for words such as "unknown"."""
     return without(joined(rows), MISSING_TEXTS)
 
 
 def set_of_words(rows: WordRows, whole: Strings) -> Lists:
-    """Set of the words of each text; none where the ``whole`` is missing."""
+    """Return the set of words of each text; it is empty if the ``whole`` text is missing."""
     codes = np.where(np.repeat(whole.codes, np.diff(rows.offsets)) < 0, MISSING, rows.codes)
     return sets(rows.offsets, codes, rows.values)
 
 
 def text_forms(column: Strings) -> dict[str, Strings | Lists]:
-    """Forms ``text`` and ``tokens`` of coded texts."""
+    """Return the forms ``text`` and ``tokens`` of encoded texts."""
     rows = text_words(column.values)
     whole = normal_text(rows)
     return {"text": whole.rows(column.codes), "tokens": set_of_words(rows, whole).rows(column.codes)}
 
 
 def _folded(piece: str) -> str:
-    """Casefold, take off accents and put spaces for punctuation, in any script."""
-    # Taking apart may bring forth capitals, and folding letters with accents.
+    """Fold case, remove accents and replace punctuation by spaces, in any script."""
+    # Decomposition may produce capitals, and case folding may produce letters with accents.
     small = unicodedata.normalize("NFKD", piece.translate(_NO_APOSTROPHES)).casefold()
     apart = unicodedata.normalize("NFKD", small).translate(_PLAIN_LETTERS)
     plain = unicodedata.normalize("NFC", "".join(c for c in apart if not "\u0300" <= c <= "\u036f"))
-    # Vowel signs of Indic scripts are marks, no letters; they belong to their word.
+    # Vowel signs of Indic scripts are marks rather than letters, but belong to their word.
     return "".join(c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in plain)
 
 
 def _parts(texts: pa.Array) -> Iterable[pa.Array]:
-    """Cut an array into stretches whose pieces fit in memory."""
+    """Split an array into chunks whose words fit in memory."""
     size = max(1, min(_TEXTS, int(_BYTES * len(texts) / max(texts.nbytes, 1))))
     return [texts.slice(start, size) for start in range(0, len(texts), size)]

@@ -1,1 +1,1 @@
-"""What the columns of a table are: said in a file of fields, or inferred from names and values."""
+"""The kinds of the columns of a table, read from a file of fields or inferred from names and values."""

@@ -1,4 +1,4 @@
-"""Whether columns hold what they are said to hold, and what a resolver was learned from."""
+"""Check that columns have the declared kinds, and the columns that a resolver was trained on."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.io.listing import some
 from factorwise.types import Bools, Ints
 
-SAMPLE = 1_000  # values looked at in each column
-MANY_UNREAD = 0.1  # share of the values of a column that cannot be read, from which on to say so
-FEWEST = 5  # values that must all be of another kind for the column to be taken for another
-_LISTED = 8
-#: Kinds that no column of numbers can be.
+SAMPLE = 1_000  # values that are sampled from each column
+MANY_UNREAD = 0.1  # least share of unreadable values of a column for a warning
+FEWEST = 5  # least number of values, all unreadable, for an error
+_LISTED = 8  # most columns that an error message lists
+#: Kinds that a numeric column cannot have.
 _OF_LETTERS = {"name", "email", "address", "list", "vector", "scores"}
 
 
 def check_columns(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collection[str] = ()) -> None:
-    """Refuse records that lack columns, or whose columns hold something else, with all differences.
+    """Raise an error if records lack columns or columns are of other kinds; it lists all differences.
 
     hidden
-        Columns that are not compared, such as that of the ids.
+        Columns that are not compared, such as the column of ids.
     """
     check_present(table, fields, hidden)
     compared = [field for field in fields if field.kind != "ignore"]
@@ -36,7 +36,7 @@ def check_columns(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collecti
 
 
 def check_present(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collection[str] = ()) -> None:
-    """Refuse records that lack columns which are compared; ``hidden`` as in `check_columns`."""
+    """Raise an error if records lack compared columns; ``hidden`` is as in `check_columns`."""
     compared = [field for field in fields if field.kind != "ignore"]
     missing = [field.name for field in compared if field.name not in table.column_names]
     if missing:
@@ -56,7 +56,7 @@ def check_present(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collecti
 
 
 def check_named(table: pa.Table, columns: Sequence[str]) -> None:
-    """Refuse names of columns that records do not have."""
+    """Raise an error if the records do not have one of these columns."""
     unknown = [name for name in columns if name not in table.column_names]
     if unknown:
         raise InvalidArgumentError(
@@ -65,7 +65,7 @@ def check_named(table: pa.Table, columns: Sequence[str]) -> None:
 
 
 def check_sources_meet(table: pa.Table, columns: Sequence[str], sources: Ints) -> None:
-    """Refuse a source that has nothing to compare with any other: no column has values in both."""
+    """Raise an error if a source shares no column with values with any other source."""
     n_sources = int(sources.max(initial=0)) + 1
     if n_sources < 2:
         return
@@ -75,7 +75,7 @@ def check_sources_meet(table: pa.Table, columns: Sequence[str], sources: Ints) -
             filled[place, np.unique(sources[_is_filled(table.column(name))])] = True
     shared = filled & (filled.sum(axis=1) > 1)[:, None]
     counts = np.bincount(sources, minlength=n_sources)
-    there = counts >= (1 if n_sources == 2 else FEWEST)  # of many sources, some record may say nothing
+    there = counts >= (1 if n_sources == 2 else FEWEST)  # of many, a small one may have empty records
     apart = np.flatnonzero(there & ~shared.any(axis=0))
     if not len(apart):
         return
@@ -91,7 +91,7 @@ def check_sources_meet(table: pa.Table, columns: Sequence[str], sources: Ints) -
 
 
 def _is_filled(column: pa.ChunkedArray) -> Bools:
-    """Return where a column has a value other than an empty text."""
+    """Return which rows of a column have a value other than an empty text."""
     filled = np.asarray(column.is_valid())
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         filled = filled & np.asarray(pc.not_equal(column, "").fill_null(False))
@@ -99,7 +99,7 @@ def _is_filled(column: pa.ChunkedArray) -> Bools:
 
 
 def check_declared(table: pa.Table, fields: Sequence[FieldSpec]) -> None:
-    """Refuse kinds that columns were declared to be of and are not."""
+    """Raise an error if columns do not have the kinds that were declared for them."""
     there = [field for field in fields if field.kind != "ignore" and field.name in table.column_names]
     _check_kinds(table, there, "Declare another kind, or give the columns such values.")
 
@@ -111,14 +111,14 @@ def _check_kinds(table: pa.Table, fields: Sequence[FieldSpec], remedy: str) -> N
 
 
 def extra_columns(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collection[str] = ()) -> list[str]:
-    """Return the columns that a resolver has not seen when it was learned."""
+    """Return the columns that are neither hidden nor fields of the resolver."""
     known = {*hidden, *(field.name for field in fields)}
     return [name for name in table.column_names if name not in known]
 
 
 def _mismatch(column: pa.ChunkedArray, field: FieldSpec) -> str:
-    """Say how a column differs from what is expected of it; nothing if it does not."""
-    if column.null_count == len(column):  # of any type: what is not known fits every kind
+    """Return how a column differs from what is expected of it; empty if it does not."""
+    if column.null_count == len(column):  # a column without values fits every kind, whatever its type
         return ""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -137,7 +137,7 @@ def _mismatch(column: pa.ChunkedArray, field: FieldSpec) -> str:
 
 
 def describe_unread_values(table: pa.Table, fields: Sequence[FieldSpec]) -> list[str]:
-    """Say of which columns of dates and numbers many values cannot be read, so that they count as missing."""
+    """Return warnings for columns of dates and numbers in which many values cannot be read."""
     texts = []
     for field in fields:
         if field.kind not in ("date", "number") or field.name not in table.column_names:
@@ -156,9 +156,9 @@ def describe_unread_values(table: pa.Table, fields: Sequence[FieldSpec]) -> list
 
 
 def _sample_unread(column: pa.ChunkedArray, field: FieldSpec) -> tuple[pa.ChunkedArray, Bools, Bools]:
-    """Return a sample of a column's values, which of them say something, and which of these are not read."""
+    """Return a sample of values, which of them are not missing, and which of these cannot be read."""
     rows = np.linspace(0, len(column) - 1, min(len(column), SAMPLE), dtype=np.int64)
-    sample = column.take(pa.array(rows)).drop_null()  # from all over: the first may be from one odd source
+    sample = column.take(pa.array(rows)).drop_null()  # evenly spread, as sources may differ
     there = ~normal_forms(sample, FieldSpec(field.name, "category"))["text"].missing
     missing = np.all([form.missing for form in normal_forms(sample, field).values()], axis=0)
     return sample, there, there & missing

@@ -1,4 +1,4 @@
-"""What the columns of a table are: kinds of fields, and the small TOML file that says them.
+"""The kinds of fields of a table, and the TOML file that declares them.
 
 [fields.title]
 kind = "text"
@@ -49,7 +49,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# For each kind the options it takes: the values allowed (None for any text), the first being the default.
+# The options of each kind with their allowed values (None for any text); the first is the default.
 OPTIONS: Mapping[str, Mapping[str, tuple[str, ...] | None]] = MappingProxyType(
     {
         "name": {"part": ("full", "first", "last")},
@@ -67,14 +67,14 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class OwnLevels:
-    """Levels and weights of one comparison of a field, given instead of learned.
+    """Levels and match weights of one comparison of a field, given by the user instead of fitted.
 
     compare
-        The comparison, as it is named where weights are listed: ``edits of phone``.
+        The name of the comparison, as in lists of weights: ``edits of phone``.
     starts
-        Values of the measure from which on each weight holds, ascending; lower values weigh nothing.
+        Lower thresholds of the levels, ascending; values below the first have weight 0.
     weights
-        What each level adds to the score of a pair: natural logarithms of odds.
+        What each level adds to the score of a pair, in natural log odds.
     """
 
     compare: str
@@ -103,13 +103,13 @@ class FieldSpec:
     kind
         One of `KINDS`.
     options
-        What is known beyond the kind, as in `OPTIONS`; what is not said has its default.
+        Options of the kind, as in `OPTIONS`; options that are not given have their defaults.
     note
-        Why the field was taken for this kind; not part of what the field is.
+        Why this kind was inferred; it is ignored when fields are compared.
     weight
-        What all that the field says is multiplied by, once it is learned.
+        Factor of the field's fitted weights.
     levels
-        Comparisons whose weights are given instead of learned.
+        Comparisons whose weights are given instead of fitted.
     """
 
     name: str
@@ -148,13 +148,13 @@ class FieldSpec:
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
 
     def option(self, key: str) -> str:
-        """Value of an option: as given, or its default."""
+        """Return the value of an option, or its default if it is not given."""
         choices = OPTIONS[self.kind][key]
         return self.options.get(key, DEFAULT_SEPARATOR if choices is None else choices[0])
 
 
 def read_fields(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> list[FieldSpec]:
-    """Read the kinds of fields from a TOML file; with ``columns``, every field must be one of them."""
+    """Read fields from a TOML file; with ``columns``, raise an error if a field is not one of them."""
     file = Path(path)
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8-sig"))
@@ -171,7 +171,7 @@ def read_fields(path: str | os.PathLike[str], columns: Sequence[str] | None = No
 
 
 def fields_from(content: Mapping[str, Any], columns: Sequence[str] | None = None) -> list[FieldSpec]:
-    """Return the fields that the content of a TOML file speaks of, in its order."""
+    """Return the fields that the content of a TOML file declares, in its order."""
     for key in content:
         if key != "fields":
             raise InvalidArgumentError(f"{key!r} is not known here. Write sections such as [fields.title].")
@@ -212,7 +212,7 @@ def _own_levels(name: str, entry: object) -> OwnLevels:
 
 
 def fields_to_toml(specs: Iterable[FieldSpec]) -> str:
-    """Return the TOML text that says these fields; notes become comments."""
+    """Return TOML text that declares these fields; notes become comments."""
     sections = []
     for spec in specs:
         note = [f"# {line}" for line in spec.note.splitlines()]
@@ -226,7 +226,7 @@ def fields_to_toml(specs: Iterable[FieldSpec]) -> str:
 
 
 def override(inferred: Sequence[FieldSpec], given: Sequence[FieldSpec]) -> list[FieldSpec]:
-    """Return the inferred fields, with those that were given in their places."""
+    """Return the inferred fields, replaced by given ones of the same name; other given ones are appended."""
     by_name = {spec.name: spec for spec in given}
     known = {spec.name for spec in inferred}
     return [by_name.get(spec.name, spec) for spec in inferred] + [s for s in given if s.name not in known]
@@ -237,7 +237,7 @@ def _key(name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Text as a basic string of TOML."""
+    """Return the text as a basic string of TOML."""
     escapes = {'"': '\\"', "\\": "\\\\"}
     shown = (escapes.get(c) or (c if c.isprintable() else f"\\U{ord(c):08x}") for c in text)
     return '"' + "".join(shown) + '"'

@@ -1,4 +1,4 @@
-"""The words of a column's header, and those that say that it is a part of a person's name."""
+"""Split column headers into words, and list the words that mark parts of persons' names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LAST_NAME_WORDS = word_set(
 
 
 def header_words(name: str) -> frozenset[str]:
-    """Return the words of a column's header in small letters without accents, also in other scripts."""
+    """Return the words of a column's header in lower case without accents, in any script."""
     parts = unicodedata.normalize("NFKD", name)
     plain = unicodedata.normalize("NFC", "".join(one for one in parts if not unicodedata.combining(one)))
     return frozenset(word.casefold() for word in _WORD.findall(plain))

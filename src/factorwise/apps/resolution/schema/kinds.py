@@ -1,7 +1,7 @@
-"""Which kind of field a column is, from a sample of its values and, more weakly, from its name.
+"""Infer the kinds of columns from samples of their values and, with less weight, from their names.
 
-The tests run in a fixed order, from shapes that are hardly ever met by chance (an @, a date) to those that
-say little; the first that fits decides, and the field notes which it was. Nothing here is random.
+The tests run in a fixed order, from specific patterns (an @, a date) to unspecific ones. The first test that
+applies decides, and the field's note gives the reason. Nothing here is random.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from factorwise.apps.resolution.schema.samples import (
     single_names,
 )
 
-MOST = 0.8  # share of values that must have a shape for the column to have it
-_FEW_ROWS = 20  # with fewer records, that all values differ means nothing
+MOST = 0.8  # least share of values that match a pattern for the column to match it
+_FEW_ROWS = 20  # least number of values for distinct or repeated values to be meaningful
 
 _MANY = frozenset(
     {
@@ -77,17 +77,17 @@ Test = Callable[[str, frozenset[str], ColumnSample], FieldSpec | None]
 
 
 def infer_kinds(table: pa.Table, *, leave_out: Iterable[str] = ()) -> list[FieldSpec]:
-    """Return a field for every column but those left out, such as the id and the true entity.
+    """Return a field for every column except those left out, such as the id and the true entity.
 
-    A column that can tell nothing (no values, one value, or codes of which none stands twice) is there with
-    kind ``ignore`` and a note that says why.
+    A column without information (no values, a single value, or codes that are all distinct) gets the kind
+    ``ignore`` and a note with the reason.
     """
     skipped = set(leave_out)
     return [infer_kind(name, table.column(name)) for name in table.column_names if name not in skipped]
 
 
 def infer_kind(name: str, column: pa.ChunkedArray) -> FieldSpec:
-    """Return the kind of one column."""
+    """Return the field of one column, with the inferred kind."""
     if pa.types.is_null(column.type) or column.null_count == len(column):
         return FieldSpec(name, "ignore", note="all values are missing")
     if is_pair_scores(column.type):
@@ -119,7 +119,7 @@ def infer_kind(name: str, column: pa.ChunkedArray) -> FieldSpec:
 
 
 def with_length(spec: FieldSpec, column: pa.ChunkedArray) -> FieldSpec:
-    """Return a field of vectors with how many numbers they have, so that others are not taken for them."""
+    """Return a field of vectors with their length, so that vectors of another length are rejected."""
     if spec.kind != "vector" or "length" in spec.options:
         return spec
     length = read_vectors(column, spec.name).values.shape[1]
@@ -133,7 +133,7 @@ def _list_column(name: str, column: pa.ChunkedArray) -> FieldSpec:
 
 
 def _unless_all_differ(spec: FieldSpec, column: pa.ChunkedArray, sample: ColumnSample) -> FieldSpec:
-    """Ignore codes of which none stands twice; note it of other fields."""
+    """Ignore codes that are all distinct; add a note to other fields whose values are."""
     if sample.repetition < 1 or len(sample.values) < _FEW_ROWS:
         return spec
     if pc.count_distinct(column).as_py() < len(column) - column.null_count:
@@ -182,7 +182,7 @@ def _phone(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec 
 
 
 def _digits(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
-    """Numbers, and codes that only look like numbers."""
+    """Recognize numbers, and codes that only look like numbers."""
     if sample.share(NUMBER) < MOST:
         if sample.share(NUMBER_BY_COMMA) < MOST:
             return None
@@ -202,12 +202,12 @@ def _digits(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec
 
 
 def _bars(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
-    """Lists with a separator that hardly has another use."""
+    """Recognize lists with a separator that is rarely used otherwise."""
     for separator, least in (("|", 0.05), (";", 0.3)):
         values = {value.strip() for value in sample.values}
         parted = {value for value in values if separator in value.strip(separator)}
         share = sample.share(parted.__contains__)
-        if share >= least and len(parted) > 1:  # not one value that stands often
+        if share >= least and len(parted) > 1:  # not a single frequent value
             items = items_sample(list(sample.values), separator)
             if sum(map(len, items)) <= 60 * len(items):
                 kind = "name" if persons(items) >= 0.7 else "text"
@@ -217,7 +217,7 @@ def _bars(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec |
 
 
 def _names_in_a_row(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
-    """Several persons in one field, with commas or 'and' between them."""
+    """Recognize lists of persons, separated by commas or 'and'."""
     if not words & _MANY:
         return None
     items = items_sample(list(sample.values), ",")

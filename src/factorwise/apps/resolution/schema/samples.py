@@ -1,4 +1,4 @@
-"""What a sample of a column's values looks like: shares of values of one shape or another."""
+"""Sample the values of a column, and compute the shares of values that match patterns."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from factorwise.apps.resolution.normalize.quantities import parse_date
 from factorwise.apps.resolution.normalize.word_sets import word_set
 from factorwise.apps.resolution.normalize.words import MISSING_TEXTS, normal_words
 
-SAMPLE = 2_000  # values looked at, evenly spread over the rows
-LONGEST = 1_000  # characters looked at of each
+SAMPLE = 2_000  # number of sampled values, evenly spread over the rows
+LONGEST = 1_000  # characters of each value that are used
 
 EMAIL = re.compile(r"[^\s@]+@[^\s@]+\.[a-zA-Z]{2,}")
 NUMBER = re.compile(r"[^\w]*-?\s*[$€£]?\s*(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?\s*(?:%|usd|eur)?[^\w]*", re.I)
@@ -35,7 +35,7 @@ POINT = re.compile(r"\s*[-+]?\d{1,2}\.\d+\s*[,; ]\s*[-+]?\d{1,3}\.\d+\s*")
 FULL_DATE = re.compile(
     r"\D*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))(?!\d).*"
 )
-#: Eight numbers or more in brackets, the end of which may be beyond what is looked at.
+#: Eight or more numbers in brackets; the closing bracket may be cut off.
 VECTOR = re.compile(r"\[(?=[^\]]*[.eE])\s*(?:[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?\s*,\s*){7,}[-+.\deE,\s]*\]?")
 HOUSE = re.compile(r"\s*(?:unit\s+)?\d+[a-z]?\b.*[a-z]", re.I)
 INITIAL = re.compile(r"(?:^|[\s.\-,])[A-Za-z](?:\.|(?=\s|$))")
@@ -71,7 +71,7 @@ _NOT_PERSONS = word_set(
 
 @dataclass(frozen=True)
 class ColumnSample:
-    """Values of a column: how many rows were looked at, and those that say something."""
+    """A sample of a column: the number of sampled rows, and their values that are not missing."""
 
     rows: int
     values: tuple[str, ...]
@@ -83,12 +83,12 @@ class ColumnSample:
 
     @cached_property
     def distinct(self) -> int:
-        """Number of different values."""
+        """Number of distinct values."""
         return len({value.casefold().strip() for value in self.values})
 
     @property
     def repetition(self) -> float:
-        """Different values as a share of all: 1 if none stands twice."""
+        """Distinct values as a share of all; 1 if all are distinct."""
         return self.distinct / max(len(self.values), 1)
 
     @cached_property
@@ -97,23 +97,23 @@ class ColumnSample:
         return float(np.mean([len(value.split()) for value in self.values]))
 
     def share(self, test: re.Pattern[str] | Callable[[str], object]) -> float:
-        """Share of the values that a pattern matches as a whole, or of which a function is true."""
+        """Return the share of values that a pattern matches in full, or for which a function is true."""
         function = test.fullmatch if isinstance(test, re.Pattern) else test
         return sum(bool(function(value.strip())) for value in self.values) / max(len(self.values), 1)
 
     @cached_property
     def persons(self) -> float:
-        """How far the values look like names of persons: 0 not at all, 1 in every way."""
+        """Share of values that look like names of persons; see `persons`."""
         return persons(list(self.values))
 
     @cached_property
     def streets(self) -> float:
-        """Share of values with a word of streets, or a house number before words."""
+        """Share of values with a street word, or with a house number before words."""
         return self.share(lambda value: HOUSE.fullmatch(value) or _has_street_word(value))
 
 
 def sample_of(column: pa.ChunkedArray) -> ColumnSample:
-    """Take an evenly spread sample of a column as text, leaving out what says nothing."""
+    """Return an evenly spread sample of a column as text, without missing values."""
     rows = np.unique(np.linspace(0, len(column) - 1, min(len(column), SAMPLE)).astype(np.int64))
     texts = pc.utf8_slice_codeunits(column.take(pa.array(rows)).cast(pa.string()), 0, LONGEST).to_pylist()
     return ColumnSample(
@@ -122,7 +122,7 @@ def sample_of(column: pa.ChunkedArray) -> ColumnSample:
 
 
 def items_sample(values: list[str], separator: str) -> list[str]:
-    """Items of a sample of lists; a comma cuts as between names."""
+    """Split sampled lists into items; with a comma as separator, they are split as names."""
     if separator == ",":
         values = names_apart(pa.array(values, pa.string())).to_pylist()
         separator = "|"
@@ -130,7 +130,7 @@ def items_sample(values: list[str], separator: str) -> list[str]:
 
 
 def persons(values: list[str]) -> float:
-    """Share of values shaped like a person's name, if some hold initials or names that are common, else 0."""
+    """Return the share of values with the shape of a name, or 0 if few have initials or common names."""
     if not values:
         return 0.0
     shaped = [value for value in values if _has_name_shape(value)]
@@ -141,18 +141,18 @@ def persons(values: list[str]) -> float:
 
 
 def single_names(values: list[str]) -> float:
-    """Share of values that are one to three words of letters."""
+    """Return the share of values that consist of one to three words of letters."""
     fits = (len(value.split()) <= 3 and all(map(_NAME_WORD.fullmatch, value.split())) for value in values)
     return sum(fits) / max(len(values), 1)
 
 
 def is_compact_date(value: str) -> bool:
-    """Whether a value is a date of eight digits."""
+    """Return whether a value is a date of eight digits."""
     return len(value) == 8 and value.isdigit() and value[:2] in ("18", "19", "20") and all(parse_date(value))
 
 
 def is_month_of_year(value: str) -> bool:
-    """Whether a value names a year and a month in it."""
+    """Return whether a value contains a year and a month."""
     day = parse_date(value)
     return day.year > 0 and day.month > 0
 
@@ -163,10 +163,10 @@ def _says_something(text: str) -> bool:
 
 
 def _has_name_shape(value: str) -> bool:
-    """Two to five words of letters, of which none tells of anything but persons."""
+    """Return whether a value is two to five words of letters, none of which rules out a person."""
     words = value.replace(",", ", ").split()
     plain = [word.strip(".,").casefold() for word in words]
-    while plain and plain[-1].isdigit():  # a number that tells namesakes apart
+    while plain and plain[-1].isdigit():  # a number that distinguishes namesakes
         plain.pop()
     glued = len(plain) == 1 and "." in value  # as in A.Smith
     fits = len(value) <= 50 and (2 <= len(plain) <= 5 or glued)
