@@ -1,6 +1,6 @@
-"""Coreference: which mentions in a text, or in the texts of a topic, speak of the same entity.
+"""Coreference resolution: find the mentions in a text, or in the texts of a topic, of the same entity.
 
-`CoreferenceResolver` is the estimator; `read_documents` reads its data, `pair_table` shows what it looks at.
+`CoreferenceResolver` is the estimator, `read_documents` reads its data, and `pair_table` shows its features.
 Names are loaded when they are first used.
 """
 

@@ -1,4 +1,4 @@
-"""Features of whole clusters: what their mentions are, and whether all of them can be one entity."""
+"""Features of whole clusters: the kinds of their mentions, and contradictions between mentions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from factorwise.model.clusterings.cluster_templates import ClusterTemplate
 from factorwise.types import Bools
 from factorwise.variables.fields import Fields
 
-MANY = 4  # pronouns alone, from this number on, that some name or noun should have introduced
+MANY = 4  # pronouns without a name or nominal, from which the cluster counts as having many
 
 
 def mention_fields(discourse: Discourse) -> Fields:
-    """Return what cluster features look at, items in the order of the discourse's ``places``.
+    """Return the fields that cluster features use, with items in the order of the discourse's ``places``.
 
-    Every field is 0 for a mention that it does not describe. ``name`` and ``noun`` are codes of a
-    name's last word and of a nominal's head, and ``telling`` marks an *I* outside quotations.
+    A field is 0 for mentions to which it does not apply. ``name`` and ``noun`` are codes of a name's last
+    word and of a nominal's head, and ``telling`` marks an *I* outside quotations.
     """
     m = mention_table(discourse)
     heads = coded([one.head for one in m.described]) + 1
@@ -40,7 +40,7 @@ def mention_fields(discourse: Discourse) -> Fields:
 
 
 def make_up(cluster: Any) -> tuple[Any, ...]:
-    """Say which kinds of mentions a cluster is made of."""
+    """Return features of the kinds of mentions in a cluster."""
     pronouns = 0
     names = 0
     for row in range(cluster.size):
@@ -61,7 +61,7 @@ def make_up(cluster: Any) -> tuple[Any, ...]:
 
 
 def clashes(cluster: Any) -> tuple[Any, ...]:
-    """Count what speaks against a single entity: genders, numbers, different names, different nouns."""
+    """Count contradictions within a cluster: genders, numbers, different names, different nouns."""
     men = 0
     women = 0
     ones = 0
@@ -118,7 +118,7 @@ CLASHES = (
 
 
 def cluster_templates(discourse: Discourse) -> list[ClusterTemplate]:
-    """Return the templates over whole clusters for a discourse, beside those over the pairs."""
+    """Return the templates over whole clusters for a discourse."""
     fields = mention_fields(discourse)
     return [
         ClusterTemplate("make-up", fields, make_up, MAKE_UP),
@@ -127,7 +127,7 @@ def cluster_templates(discourse: Discourse) -> list[ClusterTemplate]:
 
 
 def opening(cluster: Any) -> tuple[Any, ...]:
-    """Count the mentions that begin an entity, of which a cluster has one."""
+    """Count the mentions that begin an entity; a cluster should have exactly one."""
     surely = 0
     probably = 0
     perhaps = 0
@@ -156,5 +156,5 @@ OPENING = (
 
 
 def opening_template(opens: Mapping[str, Bools]) -> ClusterTemplate:
-    """Return the template over the mentions that begin an entity ``surely``, ``probably`` and ``perhaps``."""
+    """Return the template for mentions that ``surely``, ``probably`` and ``perhaps`` begin an entity."""
     return ClusterTemplate("opening", Fields(**opens), opening, OPENING)

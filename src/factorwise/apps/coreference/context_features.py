@@ -1,4 +1,4 @@
-"""Features of pairs from what stands around them: quoted speech, and like documents and sentences."""
+"""Pair features from the context: quoted speech, and the similarity of documents and sentences."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from factorwise.apps.coreference.pairs import MentionPairs, coded, shared
 from factorwise.apps.coreference.word_features import content_words
 from factorwise.types import Bools, Floats
 
-_NEAR = 3  # sentences
-_UNLIKE, _ALIKE = 0.04, 0.15  # cosines of documents
-_LITTLE, _MUCH = 0.12, 0.3  # cosines of sentences
+_NEAR = 3  # maximum number of sentences between nearby mentions
+_UNLIKE, _ALIKE = 0.04, 0.15  # thresholds of the cosine similarity of documents
+_LITTLE, _MUCH = 0.12, 0.3  # thresholds of the cosine similarity of sentences
 
 
 def speech_features(pairs: MentionPairs) -> dict[str, Bools]:
-    """Tell who is I and who is you in quoted speech, and who is said to speak."""
+    """Compare the roles of two mentions in quoted speech: I, you, the speaker, the addressee."""
     m = pairs.mentions
     says_i, says_you, speaks, addressed = (m.voice == code for code in (SAYS_I, SAYS_YOU, SPEAKS, ADDRESSED))
     quoted = m.quotation >= 0
@@ -47,7 +47,7 @@ def speech_features(pairs: MentionPairs) -> dict[str, Bools]:
 
 
 def topic_features(pairs: MentionPairs) -> dict[str, Bools]:
-    """Compare the documents and the sentences of two mentions by their rarer words."""
+    """Compare the documents and the sentences of two mentions, with higher weights for rarer words."""
     m = pairs.mentions
     across = ~pairs.same_document
     rarity = _rarity(pairs)
@@ -80,7 +80,7 @@ def topic_features(pairs: MentionPairs) -> dict[str, Bools]:
 
 
 def _rarity(pairs: MentionPairs) -> dict[str, float]:
-    """Log of the inverse share of documents that have a word; function words are left out."""
+    """Return the inverse document frequency (log) of each word; function words are left out."""
     documents = pairs.discourse.documents
     counts = Counter(word for document in documents for word in {t.lower() for t in document.tokens})
     return {
@@ -106,7 +106,7 @@ def _document_likeness(pairs: MentionPairs, rarity: dict[str, float]) -> Floats:
 
 
 def _sentence_likeness(pairs: MentionPairs, rarity: dict[str, float]) -> Floats:
-    """Cosine of the sentences around two mentions, their own words left out."""
+    """Return the cosine similarity of the sentences around two mentions, without the mentions' own words."""
     around: list[frozenset[str]] = []
     for (d, number), own in zip(pairs.discourse.places, content_words(pairs), strict=True):
         document = pairs.discourse.documents[d]
@@ -121,7 +121,7 @@ def _sentence_likeness(pairs: MentionPairs, rarity: dict[str, float]) -> Floats:
 
 
 def _neighbors(pairs: MentionPairs) -> tuple[Bools, Bools]:
-    """Whether the same word, no function word, follows both mentions, and whether it precedes both."""
+    """Return whether the same content word follows both mentions, and whether the same one precedes both."""
     following, preceding = [], []
     for d, number in pairs.discourse.places:
         tokens = pairs.discourse.documents[d].tokens

@@ -1,4 +1,4 @@
-"""Features of pairs from where they stand: sentences between, rank among possible antecedents."""
+"""Pair features from positions: the distance in sentences, and the rank among possible antecedents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COARSE = ((0, 0), (1, 2), (3, 12), (13, FAR - 1))
 
 
 def distance_features(pairs: MentionPairs) -> dict[str, Bools]:
-    """Cut the number of sentences between two mentions of one type into bins, by what the two are."""
+    """Bin the number of sentences between two mentions of the same type, separately by kinds of mentions."""
     m = pairs.mentions
     pronoun = m.kind == PRONOUN
     third = pronoun & (m.person == 3)
@@ -34,10 +34,10 @@ def distance_features(pairs: MentionPairs) -> dict[str, Bools]:
 
 
 def antecedent_features(pairs: MentionPairs) -> dict[str, Bools]:
-    """Rank the compatible mentions before a pronoun of the third person, nearest first.
+    """Rank the compatible mentions before a third-person pronoun, nearest first.
 
-    All of them together, then the subjects, the names, those that are no pronouns, and the pronouns of the
-    same family each among themselves.
+    The rank is computed among all mentions, and separately among subjects, names, mentions that are not
+    pronouns, and pronouns of the same family.
     """
     m = pairs.mentions
     pronoun = m.kind == PRONOUN
@@ -67,9 +67,10 @@ def antecedent_features(pairs: MentionPairs) -> dict[str, Bools]:
 
 
 def focus_features(pairs: MentionPairs) -> dict[str, Bools]:
-    """Compare what pronouns of the third person stand for at first sight.
+    """Compare the likely referents of third-person pronouns.
 
-    That is the last name before them, or the last subject that is no pronoun, with which they agree.
+    These are the last name before the pronoun, or the last subject that is not a pronoun, that agrees with
+    it.
     """
     m = pairs.mentions
     pronoun, name, third = m.kind == PRONOUN, m.kind == NAME, _third(pairs)
@@ -91,7 +92,7 @@ def focus_features(pairs: MentionPairs) -> dict[str, Bools]:
 
 
 def spoken_features(pairs: MentionPairs) -> dict[str, Bools]:
-    """Compare the names behind a spoken I or you, of the speaker or of whoever is addressed, with others."""
+    """Compare the name behind a quoted I or you, of the speaker or of the addressee, with other names."""
     spoken, name = pairs.mentions.alias >= 0, pairs.mentions.kind == NAME
     same, other = _compared(pairs, _names_behind(pairs))
     return {
@@ -104,14 +105,14 @@ def spoken_features(pairs: MentionPairs) -> dict[str, Bools]:
 
 
 def _third(pairs: MentionPairs) -> Bools:
-    """Whether a mention is one of the pronouns he, she, it and they."""
+    """Return whether each mention is a form of he, she, it or they."""
     families = (lex.HE, lex.SHE, lex.IT, lex.THEY)
     answer: Bools = (pairs.mentions.kind == PRONOUN) & np.isin(pairs.mentions.family, families)
     return answer
 
 
 def _names_behind(pairs: MentionPairs) -> Ints:
-    """Code of the name that each mention is or, at first sight, stands for; -1 for none."""
+    """Return the code of the name that each mention is or probably refers to; -1 for none."""
     m = pairs.mentions
     heads = coded([one.head for one in m.described])
     last = pairs.nearest(pairs.compatible & pairs.ordered(_third(pairs), m.kind == NAME))

@@ -1,10 +1,10 @@
-"""Documents with mentions: reading JSON lines, and gathering what is to be clustered together.
+"""Documents with mentions: read them from JSON lines, and group the mentions to be clustered together.
 
 A line is one document: ``tokens`` (strings), ``mentions`` (objects with ``start`` and ``end``, token
-positions from 0, the end not included) and, where known, ``id``, ``sentences`` (pairs of start and end),
-``topic`` and ``full_until`` (the token from which on mentions are no longer annotated in full). A mention may
-say ``id``, ``head`` (a token position), ``type``, ``mtype`` (NAM, NOM or PRO), ``head_pos`` and, for training
-and scoring, ``entity``. Anything else is kept and not read.
+positions from 0, with the end exclusive) and, optionally, ``id``, ``sentences`` (pairs of start and end),
+``topic`` and ``full_until`` (the token from which mentions are no longer fully annotated). A mention may have
+``id``, ``head`` (a token position), ``type``, ``mtype`` (NAM, NOM or PRO), ``head_pos`` and, for training and
+scoring, ``entity``. Other keys are kept but ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from factorwise.types import Ints
 Scope = Literal["document", "topic"]
 
 _KINDS = ("NAM", "NOM", "PRO")
-#: What a mention may say that features look at, and what it is called in files.
+#: Optional attributes of a mention that features use, and their keys in files.
 _TOLD = {"type": "type", "kind": "mtype", "head": "head", "head_pos": "head_pos"}
 
 
@@ -34,17 +34,17 @@ class Mention:
     """A span of tokens that refers to something.
 
     start, end
-        First token, and the one after the last.
+        First token, and the token after the last one.
     head
-        Position of the head token; None where the data do not say.
+        Position of the head token; None if unknown.
     type
-        What sort of thing is mentioned (PER, LOC, ...); empty where the data do not say.
+        Type of the entity mentioned (PER, LOC, ...); empty if unknown.
     kind
-        NAM, NOM or PRO; None where the data do not say.
+        NAM (name), NOM (nominal) or PRO (pronoun); None if unknown.
     head_pos
-        Part of speech of the head; None where the data do not say.
+        Part of speech of the head; None if unknown.
     entity
-        What the mention truly refers to; None where the data do not say. Never a feature.
+        The true entity that the mention refers to; None if unknown. It is never used as a feature.
     """
 
     start: int
@@ -67,13 +67,13 @@ class Document:
     sentences
         Start and end of each sentence; together they cover all tokens.
     mentions
-        In the order of the data.
+        The mentions in the order of the data.
     topic
-        Documents of one topic may speak of the same entities; None where the data do not say.
+        Documents with the same topic may mention the same entities; None if unknown.
     full_until
-        Mentions that start at this token or later are annotated in part only; None if all are.
+        Mentions that start at this token or later are only partly annotated; None if all are annotated.
     record
-        The data as they were read, with all that is not looked at here.
+        The data as they were read, including keys that are not used here.
     """
 
     id: str
@@ -87,17 +87,17 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Discourse:
-    """Mentions that are clustered together: those of a document, or of all documents of a topic.
+    """Mentions that are clustered together: those of one document, or of all documents of a topic.
 
     name
         The document's id or the topic.
     documents
         The texts, in the order of the data.
     places
-        For each item (document by document, in the order of the text) the number of its document and its
-        number among the mentions there.
+        For each item, the number of its document and the number of its mention there; items are ordered by
+        document and position in the text.
     scope
-        How it was gathered; features may depend on it.
+        Whether it is a document or a topic; the features depend on it.
     """
 
     name: str
@@ -111,7 +111,7 @@ class Discourse:
         return [self.documents[d].mentions[m] for d, m in self.places]
 
     def truth(self) -> Ints:
-        """Return the number of each item's entity, numbered in the order of the text."""
+        """Return the entity number of each item; raise an error if the entity of a mention is unknown."""
         numbers: dict[object, int] = {}
         codes = []
         for (d, m), mention in zip(self.places, self.mentions, strict=True):
@@ -128,7 +128,7 @@ def read_documents(path: str | os.PathLike[str], *, mentions: bool = True) -> li
     """Read documents from a file of JSON lines; blank lines are skipped.
 
     mentions
-        Whether every document must have ``mentions``.
+        Whether every document must have the key ``mentions``.
     """
     name = os.fspath(path)
     content = read_bytes(path)
@@ -136,7 +136,7 @@ def read_documents(path: str | os.PathLike[str], *, mentions: bool = True) -> li
 
 
 def parse_documents(content: bytes, *, name: str = "input", mentions: bool = True) -> list[Document]:
-    """Read documents from the bytes of JSON lines, as `read_documents` does; ``name`` is for errors."""
+    """Parse documents from the bytes of JSON lines; ``name`` is the name of the input in errors."""
     found: list[Document] = []
     lines_of: dict[str, int] = {}
     refuse_other_kind(content, name, "a text with a JSON object on each line")
@@ -162,7 +162,7 @@ def parse_documents(content: bytes, *, name: str = "input", mentions: bool = Tru
 
 
 def told_of_mentions(documents: Iterable[Document]) -> list[str]:
-    """Return the keys that some mentions have, of those beside their place that features look at."""
+    """Return the keys of the optional attributes used as features that at least one mention has."""
     mentions = [mention for document in documents for mention in document.mentions]
     return [
         key
@@ -174,7 +174,7 @@ def told_of_mentions(documents: Iterable[Document]) -> list[str]:
 def document_from(
     record: Mapping[str, Any], *, where: str = "the record", name: str = "document"
 ) -> Document:
-    """Check one record and return it as a document; ``name`` is its id if it has none."""
+    """Validate one record and return it as a document; ``name`` is the id if the record has none."""
     if not isinstance(record, Mapping):
         _refuse(where, f"holds {_shown(record)} where an object with 'tokens' and 'mentions' must stand.")
     tokens = _listed(record, "tokens", where)
@@ -207,14 +207,14 @@ def discourses(
     types: Collection[str] | None = None,
     without_types: Collection[str] = (),
 ) -> list[Discourse]:
-    """Gather the mentions that are clustered together; what has no mention is left out.
+    """Group the mentions that are clustered together; groups without mentions are left out.
 
     scope
-        "document" for each document by itself, "topic" for all documents of a topic together.
+        "document" to cluster each document separately, "topic" to cluster all documents of a topic together.
     types
-        Keep mentions of these types only; None for all.
+        Keep only mentions of these types; None for all.
     without_types
-        Drop mentions of these types (events among entities, say).
+        Drop mentions of these types (for example, events when clustering entities).
     """
     if scope not in ("document", "topic"):
         raise InvalidArgumentError(f"scope must be 'document' or 'topic', but {scope!r} was given.")

@@ -1,4 +1,4 @@
-"""`CoreferenceResolver`: which mentions of a text speak of the same entity, in the manner of scikit-learn."""
+"""`CoreferenceResolver`: a coreference estimator with the interface of scikit-learn."""
 
 from __future__ import annotations
 
@@ -44,47 +44,47 @@ Clusters = list[list[int | None]]
 
 
 class CoreferenceResolver(LearnedEstimator):
-    """Cluster the mentions of documents into entities, by cluster-wise factors and a ranker of antecedents.
+    """Cluster the mentions of documents into entities, with cluster-wise factors and an antecedent ranker.
 
-    The ranker learns which earlier mention, if any, each one refers back to; SampleRank learns the weights of
-    features of whole clusters, among them what the ranker says of documents that it has not seen. Entities
-    are those on which both agree. With a single document (or topic) to learn from there is no ranker.
+    The ranker learns which earlier mention, if any, each mention refers back to. SampleRank learns the
+    weights of features of whole clusters, which include the ranker's cross-fitted scores. The final entities
+    combine both. If there is only one document (or topic) to learn from, no ranker is trained.
 
     Documents are records with ``tokens``, ``sentences`` and ``mentions`` (each with ``start``, ``end`` and,
     for learning, ``entity``), or `Document` objects from `read_documents`.
 
     scope
-        "document": each document by itself. "topic": all documents of a topic together.
+        "document" to cluster each document separately; "topic" to cluster all documents of a topic together.
     types, without_types
-        Take mentions of these types only; leave mentions of those types out.
+        Types of mentions to keep (None for all), and types to leave out.
     aggregates
-        What clusters are told of their pairs: any of count, all, exists, majority, mean,
+        How the features of pairs are aggregated over a cluster: any of count, all, exists, majority, mean,
         per member, linked.
     update, cap, accept, temperature, metric
-        How SampleRank learns: the update rule, for "mira" and the other passive-aggressive ones the largest
-        multiple of a gradient that one update may add (less is slower and less noisy), how the walk decides
-        and at what temperature, and the metric ("b-cubed", "pairwise", "rand") whose gains say which of two
-        neighbouring clusterings is better.
+        Settings of SampleRank: the update rule; for "mira" and other passive-aggressive rules, the maximum
+        step size of an update (smaller is slower and less noisy); the acceptance rule of the walk and its
+        temperature; and the metric ("b-cubed", "pairwise", "rand") that decides which of two neighboring
+        clusterings is better.
     passes, steps, restart, truth_starts
-        Each document is walked over ``passes`` times, ``steps`` steps each, beginning anew (at the truth, in
-        this share of the walks) or going on.
+        Each document is walked ``passes`` times with ``steps`` steps, either restarting each time (from the
+        true clustering with probability ``truth_starts``) or continuing.
     search_steps
-        Steps of annealing per mention when entities are predicted.
+        Number of annealing steps per mention at prediction.
     random_state
-        A seed: the same one gives the same weights and entities, whatever the number of threads.
+        Seed. Weights and entities depend on it, but not on the number of threads.
     n_jobs
-        Threads for prediction; None or -1 for all processors.
+        Number of threads; None or -1 for all processors.
     verbose
         Show progress.
 
     Attributes
     ----------
     weights_, weight_names_
-        What was learned, and what each weight stands for.
+        The learned weights, and the names of their features.
     history_
-        One `PassRecord` per pass: the learning curve.
+        The learning curve, with one `PassRecord` per pass.
     ranker_
-        The ranker of antecedents; None where there was a single document to learn from.
+        The antecedent ranker; None if there was only one document to learn from.
     """
 
     _kind = KIND
@@ -135,7 +135,7 @@ class CoreferenceResolver(LearnedEstimator):
         """Learn from documents whose mentions have an ``entity``.
 
         callback
-            Called after each pass with its record and the weights so far; returning True ends the learning.
+            Called after each pass with its record and the current weights; training stops if it returns True.
         """
         rule = capped_rule(self.update, self.cap)
         learner = SampleRank(update=rule, accept=self.accept, temperature=self.temperature)
@@ -191,13 +191,13 @@ class CoreferenceResolver(LearnedEstimator):
         return self
 
     def predict(self, documents: Documents) -> Clusters:
-        """Return the number of each mention's entity, document by document.
+        """Return the entity number of each mention, for each document.
 
-        Numbers are shared by the documents that are clustered together and by no others; None for mentions
-        that were left out (by type, or beyond the part of a document that is annotated).
+        Only documents that are clustered together share entity numbers. The number is None for mentions that
+        were left out (by type, or because they are beyond the fully annotated part of a document).
         """
         self._check_fitted()
-        known = [replace(one) for one in _as_documents(documents)]  # each an object, even if given twice
+        known = [replace(one) for one in _as_documents(documents)]  # copies, so that ids are unique
         together = self._discourses(known)
         found = in_threads(self._resolve, together, thread_count(self.n_jobs))
         place = {id(document): number for number, document in enumerate(known)}

@@ -1,4 +1,4 @@
-"""Features of pairs from grammar: agreement, pronouns of one family, and how the two stand in a sentence."""
+"""Pair features from grammar: agreement, kinds of pronouns, and relations within a sentence."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from factorwise.apps.coreference.mentions import INDEFINITE, NAME, NOMINAL, PRON
 from factorwise.apps.coreference.pairs import FAR, MentionPairs
 from factorwise.types import Bools
 
-_NEAR = 4  # most tokens between two mentions that a copula or an apposition joins
+_NEAR = 4  # maximum number of tokens between two mentions joined by a copula or an apposition
 _BREAKS = frozenset({",", ";", ":", "--", "—"})
 
 
 def agreement_features(pairs: MentionPairs) -> dict[str, Bools]:
-    """Tell whether types, numbers and genders of the two agree."""
+    """Compare the types, numbers and genders of two mentions."""
     m = pairs.mentions
     pronoun = m.kind == PRONOUN
     known = (m.gender == lex.MASCULINE) | (m.gender == lex.FEMININE)
@@ -36,7 +36,7 @@ def agreement_features(pairs: MentionPairs) -> dict[str, Bools]:
 
 
 def pronoun_features(pairs: MentionPairs) -> dict[str, Bools]:
-    """Tell which pronouns the two are, and with what others they are paired."""
+    """Compare the families of pronouns of two mentions, and pair pronouns with other kinds of mentions."""
     m = pairs.mentions
     family, quoted = m.family, m.quotation >= 0
     i, you, we, they = (family == code for code in (lex.FIRST, lex.YOU, lex.WE, lex.THEY))
@@ -72,7 +72,7 @@ def pronoun_features(pairs: MentionPairs) -> dict[str, Bools]:
 
 
 def sentence_features(pairs: MentionPairs) -> dict[str, Bools]:
-    """Tell how the two stand to one another within a sentence: nested, joined, in one clause."""
+    """Return features of two mentions in a sentence: nested, joined, in one clause."""
     m = pairs.mentions
     pronoun = m.kind == PRONOUN
     heads = m.head_place
@@ -111,7 +111,7 @@ def sentence_features(pairs: MentionPairs) -> dict[str, Bools]:
 
 
 def _joints(pairs: MentionPairs) -> dict[str, Bools]:
-    """Look at the tokens between two mentions of a sentence that stand close by."""
+    """Classify the tokens between two mentions that are close together in a sentence."""
     m = pairs.mentions
     found = {
         name: np.zeros(len(pairs.later), dtype=bool)
@@ -140,7 +140,7 @@ def _joint(between: list[str]) -> str:
 
 
 def _same_clause(pairs: MentionPairs) -> Bools:
-    """Whether no comma, conjunction or the like stands between the heads of two mentions of a sentence."""
+    """Return whether no comma, conjunction or the like separates the heads of two mentions."""
     m = pairs.mentions
     clause = [
         np.cumsum([token in _BREAKS or token.lower() in lex.CLAUSE_WORDS for token in document.tokens])

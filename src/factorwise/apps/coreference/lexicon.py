@@ -1,6 +1,6 @@
 """Word lists for English mentions: pronouns, titles, gendered nouns, first names, verbs of speech.
 
-Short lists of frequent words; what they do not know is left open, never guessed.
+The lists are short and hold frequent words. Attributes of other words stay unknown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NO_PRONOUN, FIRST, YOU, HE, SHE, IT, WE, THEY, WHO = range(9)
 
 
 class Pronoun(NamedTuple):
-    """What a pronoun says of itself: family, person, number, gender and case; 0 for what it leaves open."""
+    """The grammatical attributes of a pronoun: family, person, number, gender and case; 0 if ambiguous."""
 
     family: int
     person: int
@@ -53,7 +53,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Pronouns of no family that a personal pronoun belongs to.
+# Pronouns that belong to none of the families of personal pronouns.
 OTHER_PRONOUNS = _words(
     """this these those one ones both all some any none each either neither other others another
     everyone everybody everything someone somebody something anyone anybody anything nobody nothing

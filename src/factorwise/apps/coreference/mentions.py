@@ -1,4 +1,4 @@
-"""What is derived of one mention: head, kind, number, gender, person, determiner, role, speech, position."""
+"""Attributes of mentions: head, kind, number, gender, person, determiner, role, speech and position."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ NO_VOICE, SAYS_I, SAYS_YOU, SPEAKS, ADDRESSED = range(5)
 
 _KIND = {"PRO": PRONOUN, "NOM": NOMINAL, "NAM": NAME}
 _THINGS = frozenset({"FAC", "LOC", "GPE", "ORG", "VEH", "PRODUCT", "FINANCE", "NON", "TIM", "TIME", "DATE"})
-_VOTE_REACH = 15  # tokens behind a name within which a pronoun says something of its gender
+_VOTE_REACH = 15  # maximum number of tokens after a mention at which a pronoun indicates its gender
 _MARKS = frozenset(
     {"'s", "'", ".", ",", ";", ":", "!", "?", '"', "(", ")", "--", "—", "_", "\u2019", "\u2019s"}
 )
 
 
 class Described(NamedTuple):
-    """One mention, described from its document alone; codes as in `lexicon` and at the top of this file."""
+    """A mention described from its document alone; codes are those of `lexicon` and the top of this file."""
 
     words: tuple[str, ...]
     head: str
@@ -53,25 +53,25 @@ class MentionTable:
     """The mentions of a discourse in columns.
 
     described
-        Words and strings of each.
+        The words and strings of each mention.
     document, sentence, start, end, head_place
-        Where it stands; sentences are numbered through the whole discourse.
+        Positions; sentences are numbered through the whole discourse.
     kind, family, person, number, gender, case, determiner
-        Grammar, in the codes of `lexicon` and of this file; 0 for what is not known.
+        Grammatical attributes, in the codes of `lexicon` and of this file; 0 if unknown.
     leaning
-        Gender of the pronouns that tend to follow the same words in the document.
+        Gender of the pronouns that most often follow mentions with the same head in the document.
     type
         Code of the mention's type.
     is_subject, after_preposition
-        Whether it seems to be a subject, and whether a preposition stands before it.
+        Whether it is probably a subject, and whether a preposition precedes it.
     quotation
-        Number of the quotation it stands in; -1 outside.
+        Number of the quotation that contains it; -1 outside quotations.
     exchange, party, voice
-        The exchange of speech it takes part in (-1 for none), on which side, and how: saying I, being
-        called you, being named as the speaker, or addressed.
+        The exchange of speech in which it takes part (-1 for none), its side, and its role: saying I, being
+        called you, being named as the speaker, or being addressed.
     alias
-        Number of a mention whose name a spoken I or you stands for, as far as its exchange tells; -1 for
-        none. Its gender is then that of its party.
+        Number of the mention that names a quoted I or you, if its exchange shows it; -1 for none. The gender
+        of the I or you is then that of its party.
     """
 
     described: list[Described]
@@ -103,7 +103,7 @@ class MentionTable:
 
 
 def mention_table(discourse: Discourse) -> MentionTable:
-    """Describe all mentions of a discourse."""
+    """Return the attributes of all mentions of a discourse."""
     columns: dict[str, list[int]] = defaultdict(list)
     described: list[Described] = []
     types: dict[str, int] = {}
@@ -166,7 +166,7 @@ _GRAMMAR = (
 
 
 class Text(NamedTuple):
-    """A document with the sentence of each token and the words that it writes in small letters."""
+    """A document with the sentence number of each token and the set of its lower-case words."""
 
     document: Document
     sentence: Ints
@@ -174,14 +174,14 @@ class Text(NamedTuple):
 
     @classmethod
     def of(cls, document: Document) -> Text:
-        """Look at a document once for all its mentions."""
+        """Prepare a document for the description of its mentions."""
         starts = np.array([start for start, _ in document.sentences])
         sentence = np.searchsorted(starts, np.arange(len(document.tokens)), side="right") - 1
         return cls(document, sentence, frozenset(token for token in document.tokens if token.islower()))
 
 
 def describe(text: Text, mention: Mention) -> Described:
-    """Describe one mention by its words and its neighbours."""
+    """Return the attributes of one mention, from its words and its neighbors."""
     tokens = text.document.tokens
     words = tuple(_plain(token) for token in tokens[mention.start : mention.end])
     head_place = mention.head if mention.head is not None else mention.start + _head(words)
@@ -224,7 +224,7 @@ def describe(text: Text, mention: Mention) -> Described:
 
 
 def lemma_of(word: str) -> str:
-    """Return a noun without its plural ending, as far as short rules go."""
+    """Return the singular of a noun, as far as short rules can find it."""
     if word in lex.IRREGULAR_PLURALS:
         return lex.IRREGULAR_PLURALS[word]
     if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
@@ -247,7 +247,7 @@ def _plain(token: str) -> str:
 
 
 def _head(words: Sequence[str]) -> int:
-    """Guess the head: the last word of the first stretch that no preposition, comma or clause cuts off."""
+    """Guess the head: the last word before the first preposition, comma or relative clause."""
     begin = 0
     while begin < len(words) - 1 and words[begin] in lex.PREPOSITIONS | lex.DETERMINERS:
         begin += 1
@@ -348,7 +348,7 @@ def _is_subject(case: int, before: str, after: str) -> bool:
 
 
 def _share_gender(found: list[Described]) -> list[Described]:
-    """Give a name without title or first name the gender of those that share its last word."""
+    """Give a name of unknown gender the gender of names with the same last word, if all of them agree."""
     known: dict[str, set[int]] = defaultdict(set)
     for one in found:
         if one.kind == NAME and one.gender in (lex.MASCULINE, lex.FEMININE):
@@ -362,7 +362,7 @@ def _share_gender(found: list[Described]) -> list[Described]:
 
 
 def _leanings(found: Sequence[Described], mentions: Sequence[Mention]) -> list[int]:
-    """Gender of the first he or she behind mentions with the same head, where a clear majority agrees."""
+    """Return the gender of the first he or she after mentions of one head, if most agree."""
     votes: dict[str, Counter[int]] = defaultdict(Counter)
     for place, one in enumerate(found):
         if one.kind == PRONOUN:
@@ -385,7 +385,7 @@ def _leanings(found: Sequence[Described], mentions: Sequence[Mention]) -> list[i
 def _voices(
     document: Document, mentions: Sequence[Mention], found: Sequence[Described], speech: Speech
 ) -> list[tuple[int, int, int]]:
-    """Exchange, party and voice of each mention."""
+    """Return the exchange, the party and the voice of each mention."""
     answer = [(-1, 0, NO_VOICE)] * len(found)
     for number, item in enumerate(speech.speaker.tolist()):
         if item >= 0:
@@ -408,7 +408,7 @@ def _voices(
 def _unmask(
     found: list[Described], voices: Sequence[tuple[int, int, int]]
 ) -> tuple[list[Described], list[int]]:
-    """Give a spoken I or you the gender of its party, and the mention that names it, where all agree."""
+    """Give each quoted I or you the gender of its party and the mention that names it, if they are unique."""
     genders: dict[tuple[int, int], set[int]] = defaultdict(set)
     names: dict[tuple[int, int], dict[str, int]] = defaultdict(dict)
     for item, (exchange, party, voice) in enumerate(voices):

@@ -1,4 +1,4 @@
-"""The table of features of all pairs of mentions, gathered from their families."""
+"""The feature table of all pairs of mentions, computed from the families of features."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ FAMILIES: dict[Scope, tuple[Family, ...]] = {
 
 
 def pair_table(discourse: Discourse) -> PairTable:
-    """Return the features of all pairs of mentions of a discourse, items in the order of its ``places``.
+    """Return the features of all pairs of mentions of a discourse, with items in the order of its ``places``.
 
-    Within a document speech is looked at, in a topic the likeness of documents and sentences: the names of
-    the features depend on the scope and on nothing else.
+    The features of a document include quoted speech; those of a topic include the similarity of documents and
+    sentences. The names of the features depend only on the scope.
     """
     pairs = MentionPairs(discourse)
     found: dict[str, Bools] = {}

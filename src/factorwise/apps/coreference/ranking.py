@@ -1,9 +1,9 @@
-"""A ranker of antecedents: for each mention, the probability of each earlier one and of a new entity.
+"""An antecedent ranker: the probability that a mention refers to each earlier one or begins a new entity.
 
-A log-linear model whose weights maximise the likelihood of all true antecedents together; it knows words,
-which features of whole clusters cannot. Its probabilities become features of pairs and clusters, so that
-SampleRank learns how far to trust them beside what it sees of whole clusters. Scores to learn from are those
-of rankers that have not seen the discourse.
+This is a log-linear model that maximizes the marginal likelihood of the true antecedents. It uses word
+features, which features of whole clusters cannot. Its probabilities become features of pairs and clusters, so
+that SampleRank learns how far to trust them relative to features of whole clusters. For training, these
+scores come from rankers that were not trained on the discourse.
 
 Implements: durrett2013easy, Sec. 2 (likelihood of all true antecedents, with costs of mistakes).
 """
@@ -26,20 +26,21 @@ from factorwise.types import Bools, Float64s, Int64s
 from factorwise.variables.pair_table import PairTable
 
 FOLDS = 5
-PASSES, AVERAGED = 4, 2  # over the discourses; weights are averaged over the last ones
+PASSES, AVERAGED = 4, 2  # passes over the training data, and how many of the last ones are averaged
 RATE = 0.3
-FEWEST = 4  # times that a head is seen in training before the ranker knows it as a word
+FEWEST = 4  # minimum number of occurrences in training for a head to be a word of the vocabulary
 _PARTS = ("plain", "places", "hashed", "words")
-_ODDS = (-5.0, -3.0, -1.5, 0.0, 1.5, 3.0)  # bounds of the bins of log-odds
-_SHARES = (0.01, 0.05, 0.15, 0.35, 0.65, 0.9)  # and of probabilities
-_OPENS = {"surely": 0.9, "probably": 0.6, "perhaps": 0.3}  # least probability of a new entity
+_ODDS = (-5.0, -3.0, -1.5, 0.0, 1.5, 3.0)  # bin edges of log-odds
+_SHARES = (0.01, 0.05, 0.15, 0.35, 0.65, 0.9)  # bin edges of probabilities
+_OPENS = {"surely": 0.9, "probably": 0.6, "perhaps": 0.3}  # thresholds of the probability of a new entity
 
 
 class Antecedents(NamedTuple):
-    """What a ranker says of a discourse.
+    """The scores of a ranker for a discourse.
 
     scores : float64[n, n]
-        Of each mention (a row) with each earlier one, and with itself for a new entity; -inf elsewhere.
+        Score of each earlier mention (column) as antecedent; that of a new entity is on the diagonal; else
+        -inf.
     """
 
     scores: Float64s
@@ -51,9 +52,9 @@ class Antecedents(NamedTuple):
         return shares
 
     def together(self) -> Float64s:
-        """Return the probability of each two mentions that chains of antecedents join them.
+        """Return the probability of each pair of mentions that chains of antecedents connect them.
 
-        Exact: a mention is together with an earlier one if the antecedent that it has is.
+        This is exact: a mention is connected to an earlier one if its antecedent is.
         """
         shares = self.probabilities()
         joined: Float64s = np.eye(len(shares))
@@ -63,12 +64,12 @@ class Antecedents(NamedTuple):
         return joined
 
     def opens(self) -> dict[str, Bools]:
-        """Tell which mentions begin an entity: surely, probably and perhaps."""
+        """Return which mentions begin a new entity surely, probably and perhaps, by probability."""
         chance = self.probabilities().diagonal()
         return {name: chance > least for name, least in _OPENS.items()}
 
     def pair_features(self) -> dict[str, Bools]:
-        """Return features of all pairs: bins of odds and probabilities, and the ranks of the best."""
+        """Return features of all pairs: bins of log-odds and probabilities, and the first two ranks."""
         n = len(self.scores)
         later, earlier = np.tril_indices(n, -1)
         odds = (self.scores - self.scores.diagonal()[:, None])[later, earlier]
@@ -89,7 +90,7 @@ class Antecedents(NamedTuple):
 
 
 class AntecedentRanker(NamedTuple):
-    """Weights of the ranker, and the heads that it knows as words."""
+    """The weights of the ranker, and its vocabulary of heads."""
 
     words: frozenset[str]
     plain: Float64s
@@ -101,7 +102,7 @@ class AntecedentRanker(NamedTuple):
         return cls(words, np.zeros((1 + GROUPS + GROUPS**2, n_features)), np.zeros(HASHED))
 
     def parts(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that a model file keeps; of hashed weights those that are not zero."""
+        """Return the arrays for a model file; only nonzero hashed weights are included."""
         known = np.flatnonzero(self.hashed)
         words = "\n".join(sorted(self.words)).encode("utf-8", "surrogatepass")
         return {
@@ -113,7 +114,7 @@ class AntecedentRanker(NamedTuple):
 
     @classmethod
     def from_parts(cls, parts: Mapping[str, NDArray[Any]]) -> Self | None:
-        """Return the ranker that `parts` was called on; None if the arrays are not such ones."""
+        """Restore a ranker from the output of `parts`; return None if the arrays are invalid."""
         try:
             plain, places, values, words = (parts[f"ranker_{name}"] for name in _PARTS)
             sound = (
@@ -138,7 +139,7 @@ class AntecedentRanker(NamedTuple):
         return cls(frozenset(known), np.ascontiguousarray(plain), hashed)
 
     def rank(self, discourse: Discourse, table: PairTable) -> Antecedents:
-        """Score the antecedents of all mentions of a discourse, whose pairs have the features of a table."""
+        """Score the antecedents of all mentions of a discourse, given the feature table of its pairs."""
         return self._rank(rank_discourse(discourse, table, self.words))
 
     def _rank(self, ranked: RankedDiscourse) -> Antecedents:
@@ -152,9 +153,9 @@ class AntecedentRanker(NamedTuple):
 def train_ranker(
     discourses: Sequence[Discourse], tables: Sequence[PairTable], *, seed: int
 ) -> tuple[AntecedentRanker, list[Antecedents]]:
-    """Return a ranker that has learned from all discourses, and what others say that had not seen them.
+    """Return a ranker trained on all discourses, and cross-fitted scores of each discourse.
 
-    Each of the two or more discourses is ranked by one that learned from those of the other folds.
+    There must be two or more discourses; each is scored by a ranker trained on the other folds.
     """
     words = frequent_heads(discourses)
     ranked = [
@@ -174,7 +175,7 @@ def train_ranker(
 
 
 def frequent_heads(discourses: Sequence[Discourse]) -> frozenset[str]:
-    """Return the heads that are seen often enough to be known as words."""
+    """Return the heads that occur often enough to be in the vocabulary."""
     counts = Counter(one.head for discourse in discourses for one in mention_table(discourse).described)
     return frozenset(word for word, count in counts.items() if count >= FEWEST)
 
@@ -186,7 +187,7 @@ def _learn(
     ranker: AntecedentRanker,
     seed: int,
 ) -> AntecedentRanker:
-    """Learn from the chosen discourses, in a random order in each pass; average over the last passes."""
+    """Train on the chosen discourses, shuffled in each pass; average the weights of the last passes."""
     plain, hashed = ranker.plain, ranker.hashed
     squares = np.zeros_like(plain), np.zeros_like(hashed)
     sums = np.zeros_like(plain), np.zeros_like(hashed)

@@ -1,4 +1,4 @@
-"""What a ranker of antecedents looks at: the table of pairs, and words and places as hashed features."""
+"""Features of the antecedent ranker: the pair features, and hashed features of words and positions."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from factorwise.kernels.text.antecedents import GROUPS
 from factorwise.types import Int32s, Int64s, Ints
 from factorwise.variables.pair_table import PairTable
 
-HASHED = 1 << 18  # weights that hashed features share
-_SENTENCES = (1, 2, 3, 4, 6, 9, 13, 20, 30)  # bounds of the bins of sentences between two mentions
-_MENTIONS = (2, 3, 4, 5, 7, 10, 15, 22, 32, 50, 80, 150)  # and of mentions
-_OFTEN = 3  # how often a word was seen before: this number and more are one
+HASHED = 1 << 18  # number of weights that hashed features share
+_SENTENCES = (1, 2, 3, 4, 6, 9, 13, 20, 30)  # bin edges of the number of sentences between two mentions
+_MENTIONS = (2, 3, 4, 5, 7, 10, 15, 22, 32, 50, 80, 150)  # bin edges of the number of mentions between them
+_OFTEN = 3  # counts of earlier occurrences are capped at this number
 
 
 class RankedDiscourse(NamedTuple):
-    """Arrays of a discourse; see `factorwise.kernels.text.antecedents`."""
+    """The feature arrays of a discourse; see `factorwise.kernels.text.antecedents`."""
 
     start: Int64s
     columns: Int32s
@@ -40,7 +40,7 @@ class RankedDiscourse(NamedTuple):
 
 
 def rank_discourse(discourse: Discourse, table: PairTable, words: Collection[str]) -> RankedDiscourse:
-    """Return the features of a discourse for the ranker; heads outside ``words`` count by their kind only."""
+    """Return the features of a discourse for the ranker; heads outside ``words`` become their kind."""
     mentions = mention_table(discourse)
     pairs, columns = np.nonzero(table.values)
     start = np.searchsorted(pairs, np.arange(len(table.values) + 1))
@@ -59,7 +59,7 @@ def rank_discourse(discourse: Discourse, table: PairTable, words: Collection[str
 
 
 def _crossed(discourse: Discourse, m: MentionTable, group: Ints, words: Collection[str]) -> Int32s:
-    """Hash what all pairs have: both heads, and distances, roles, types and determiners by group."""
+    """Return hashed features of all pairs: both heads; distances, roles, types and determiners by group."""
     later, earlier = np.tril_indices(len(m), -1)
     heads = np.array([_code(one.head if one.head in words else _outline(one)) for one in m.described])
     types = np.array([_code(mention.type) for mention in discourse.mentions])
@@ -81,7 +81,7 @@ def _crossed(discourse: Discourse, m: MentionTable, group: Ints, words: Collecti
 
 
 def _opening(discourse: Discourse, m: MentionTable) -> Int32s:
-    """Return hashed features of each mention: what says whether it opens an entity."""
+    """Return hashed features of each mention that indicate whether it begins a new entity."""
     seen: Counter[str] = Counter()
     rows = []
     for place, (d, number) in enumerate(discourse.places):
@@ -121,7 +121,7 @@ def _code(text: str) -> int:
 
 
 def _hashed(kind: int, *columns: NDArray[Any]) -> Int32s:
-    """Hash columns of whole numbers, row by row, to numbers below `HASHED`."""
+    """Hash the rows of integer columns to numbers below `HASHED`."""
     value = np.full(columns[0].shape, kind + 1, dtype=np.uint64)
     for column in columns:
         value = (value + column.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)

@@ -1,9 +1,9 @@
-"""The model of one discourse: a clustering of its mentions, scored cluster by cluster, learned and searched.
+"""The model of one discourse, which scores a clustering of its mentions, with its training and its search.
 
-Every cluster has first-order features: for each feature of two mentions, whether it holds for all pairs of
-the cluster, for some, for most, how often on average, and how many times; and features of the cluster as a
-whole, such as having no name or two genders. What a ranker of antecedents says is among both, and has a say
-in the entities that are returned.
+Each cluster has first-order features: for each feature of two mentions, whether it holds for all pairs of the
+cluster, for some pair, for most, how often on average, and how many times. It also has features of the whole
+cluster, such as having no name or two genders. The scores of an antecedent ranker are features of both kinds,
+and are also used to choose the final entities.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from factorwise.variables.pair_table import PairTable
 from factorwise.world.partition import Partition
 
 AGGREGATES = ("count", "all", "exists", "majority", "mean")
-HOT, COLD = 0.6, 0.006  # temperatures between which the search cools down, in typical gains
-RANKED, LEAST = 0.7, 0.4  # weight of the ranker against the search, and least chance of two to be together
-PROBES = 100  # proposals that say what gain is typical
+HOT, COLD = 0.6, 0.006  # first and last annealing temperatures, in units of the typical gain
+RANKED, LEAST = 0.7, 0.4  # weight of the ranker against the search, and minimum probability to merge clusters
+PROBES = 100  # number of proposals from which the typical gain is estimated
 
 Answer = TypeVar("Answer")
 
@@ -58,9 +58,9 @@ def discourse_model(
     """Return the model of one discourse, with weights of zero.
 
     table
-        The features of its pairs, where they have been computed already.
+        The feature table of its pairs, if it has already been computed.
     antecedents
-        What a ranker says of it, as more features of pairs and clusters.
+        The scores of a ranker, which become additional features of pairs and clusters.
     """
     table = pair_table(discourse) if table is None else table
     templates = [*cluster_templates(discourse), ClusterSize()]
@@ -71,7 +71,7 @@ def discourse_model(
 
 
 def mention_mover() -> PartitionMixture:
-    """Move a random mention: to the cluster of another one, to a random cluster, to one of its own."""
+    """Return a proposer that moves a mention to another one's cluster, a random one, or a new one."""
     return PartitionMixture([RelocateToItem(), RelocateToCluster(), RelocateToNew()], [0.6, 0.3, 0.1])
 
 
@@ -83,7 +83,7 @@ def training_world(
     table: PairTable | None = None,
     antecedents: Antecedents | None = None,
 ) -> TrainingWorld:
-    """Return one discourse to learn from: walks start with every mention by itself."""
+    """Return one discourse as training data; walks start with singleton clusters."""
     truth = discourse.truth()
     return TrainingWorld(
         model=discourse_model(discourse, aggregates, table=table, antecedents=antecedents),
@@ -96,10 +96,10 @@ def training_world(
 
 
 def search(model: Model, n_mentions: int, *, steps: int, seed: int) -> NDArray[np.int64]:
-    """Return the clusters of the best clustering that annealing finds, numbered in the order of the text.
+    """Return the best clustering that simulated annealing finds, numbered in the order of the text.
 
-    Beside moving mentions it splits and merges clusters. What is hot and cold depends on how large the
-    weights are, which learners do not agree on, so temperatures are multiples of a typical gain.
+    Proposals move mentions, and split and merge clusters. The scale of weights depends on the learner, so
+    temperatures are multiples of a typical gain.
     """
     if n_mentions == 1:
         return np.zeros(1, np.int64)
@@ -121,10 +121,10 @@ def search(model: Model, n_mentions: int, *, steps: int, seed: int) -> NDArray[n
 
 
 def settle(antecedents: Antecedents, found: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the entities on which a ranker and a search agree, numbered in the order of the text.
+    """Return entities that combine a ranker and a search, numbered in the order of the text.
 
-    Clusters are merged, the likeliest first, as long as their mentions are together with a chance of at least
-    `LEAST` on average: a mean of the ranker's probability and of whether the search put them together.
+    Clusters are merged by average linkage while the mean probability that their mentions corefer is at least
+    `LEAST`. The probability of a pair is a weighted mean of the ranker's and of the search result (1 or 0).
     """
     if len(found) == 1:
         return found
@@ -134,7 +134,7 @@ def settle(antecedents: Antecedents, found: NDArray[np.int64]) -> NDArray[np.int
 
 
 def typical_gain(model: Model, world: Partition, stream: Stream) -> float:
-    """Return the median size of the gains of some proposals from ``world``; 1 where they are all zero."""
+    """Return the median absolute gain of some proposals from ``world``, or 1 if it is zero."""
     mover = mention_mover()
     proposals = [mover.draw(stream, world).diff for _ in range(PROBES)]
     gains = [abs(model.gain(world, diff)) for diff in proposals if diff is not None]
@@ -142,7 +142,7 @@ def typical_gain(model: Model, world: Partition, stream: Stream) -> float:
 
 
 def in_threads(work: Callable[[Discourse], Answer], given: Sequence[Discourse], threads: int) -> list[Answer]:
-    """Do the same for each discourse, several at a time; the answers do not depend on how many."""
+    """Apply ``work`` to each discourse in threads; the answers do not depend on the number of threads."""
     if threads == 1:
         return [work(one) for one in given]
     with ThreadPoolExecutor(threads) as pool:

@@ -1,7 +1,7 @@
-"""Coreference over shards: the mentions of a topic are searched by an executor, in threads or on a cluster.
+"""Distributed coreference: an executor searches shards of mentions, in threads or on a cluster.
 
-An entity lies wholly in one shard. Mentions are offered the entities of those that are like them in words or
-near them in the text, and entities with such mentions meet in a shard.
+An entity is always in one shard. A mention can be moved to entities of mentions that share words with it or
+are near it in the text, and entities with such mentions are put into the same shard.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from factorwise.variables.pair_table import PairTable
 from factorwise.world.links import LinkGraph
 from factorwise.world.partition import Partition
 
-#: Features of two mentions of which one is offered the entity of the other.
+#: A pair of mentions with one of these features is linked: each can be moved to the entity of the other.
 FOLLOWED = (
     "names: same text",
     "names: one holds the other",
@@ -55,7 +55,7 @@ FOLLOWED = (
 
 
 def link_mentions(table: PairTable) -> LinkGraph:
-    """Return the pairs of mentions that have any of the features in ``FOLLOWED``."""
+    """Return the graph of pairs of mentions that have any of the features in ``FOLLOWED``."""
     columns = [number for number, name in enumerate(table.names) if name in FOLLOWED]
     first, second = np.tril_indices(table.n_items, -1)
     linked = table.values[:, columns].any(axis=1)
@@ -63,7 +63,7 @@ def link_mentions(table: PairTable) -> LinkGraph:
 
 
 def walk_mentions(model: Model) -> ShardedWalk:
-    """Return a walk over the mentions of a discourse, under its model, from every mention by itself."""
+    """Return a walk over clusterings of the mentions under a model, which starts with singleton clusters."""
     for template in model.templates:
         if isinstance(template, PairTableTemplate):
             return walk_along(link_mentions(template.table), model)
@@ -79,12 +79,12 @@ def search_in_shards(
     seed: int = 0,
     keeping: ShardKeeping | None = None,
 ) -> NDArray[np.int64]:
-    """Return the clusters of the best clustering that rounds over shards find, in the order of the text.
+    """Return the best clustering found by rounds of search over shards, numbered in the order of the text.
 
     model
-        Of a discourse, with its weights: see `factorwise.apps.coreference.resolution.discourse_model`.
+        The weighted model of a discourse: see `factorwise.apps.coreference.resolution.discourse_model`.
     keeping
-        Where checkpoints go; a search that stopped goes on from the last of them.
+        Where checkpoints are saved; an interrupted search resumes from the last checkpoint.
     """
     walk = walk_mentions(model)
     scale = typical_gain(model, Partition.singletons(walk.n_items), Stream(seed))

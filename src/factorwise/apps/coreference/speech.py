@@ -1,8 +1,8 @@
-"""Quoted speech: which tokens are spoken, who is said to speak, and who speaks to whom in turn.
+"""Quoted speech: which tokens are quoted, who speaks, and which quotations belong to one exchange.
 
-Quotations follow one another as turns of two sides. A quotation right behind another one is the other side's
-turn; one that resumes after an inserted "he said," is the same side's. A longer stretch of narration ends the
-exchange. Within an exchange whoever says "I" on one side is whom the other side calls "you".
+Quotations alternate as turns of two sides. A quotation directly after another one is the turn of the other
+side; one that resumes after an inserted "he said," is of the same side. A longer narrative passage ends the
+exchange. Within an exchange, the person who says "I" on one side is the "you" of the other side.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 from factorwise.apps.coreference.lexicon import DETERMINERS, SPEECH_VERBS
 from factorwise.types import Ints
 
-_FEWEST_MARKS = 6  # single quotation marks below this number are apostrophes
-_REACH = 12  # tokens around a quotation in which its speaker is looked for
+_FEWEST_MARKS = 6  # fewer single quotation marks in a text are taken for apostrophes
+_REACH = 12  # maximum distance of a speaker from the quotation, in tokens
 _LEFT, _RIGHT = "\u2018", "\u2019"  # single quotation marks
 _OPENERS = frozenset({"“", _LEFT, "``", "Oh", "O"})
 _CLOSERS = frozenset({",", "!", "?", ".", ";", ":", "--", "—", "”", _RIGHT, '"', "'", "''"})
 
 
 class Quotation(NamedTuple):
-    """One quotation: its first token, the one after the last, its exchange and which side of it speaks."""
+    """A quotation: its first token, the token after its last, its exchange, and the side that speaks."""
 
     start: int
     end: int
@@ -33,7 +33,7 @@ class Quotation(NamedTuple):
 
 
 class SpeechSpan(NamedTuple):
-    """A mention as far as speech is concerned."""
+    """The position of a mention, and whether it is a pronoun."""
 
     start: int
     end: int
@@ -42,14 +42,14 @@ class SpeechSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """Quotations of one document.
+    """The quotations of one document.
 
     quotations
-        In the order of the text.
+        The quotations in the order of the text.
     of_token : int[tokens]
-        Number of the quotation that a token stands in; -1 outside.
+        Number of the quotation that contains each token; -1 outside quotations.
     speaker : int[quotations]
-        Number of the mention that is said to speak; -1 where nobody is.
+        Number of the mention that is the speaker; -1 if none is named.
     """
 
     quotations: list[Quotation]
@@ -58,7 +58,7 @@ class Speech:
 
 
 def speech_of(tokens: Sequence[str], sentence: Ints, mentions: Sequence[SpeechSpan]) -> Speech:
-    """Find the quotations of a document and their speakers; ``sentence`` numbers each token's sentence."""
+    """Find the quotations of a document and their speakers; ``sentence`` is the sentence of each token."""
     spans = _spans(tokens, sentence)
     of_token = np.full(len(tokens), -1, dtype=np.int64)
     for number, (start, end) in enumerate(spans):
@@ -75,7 +75,7 @@ def speech_of(tokens: Sequence[str], sentence: Ints, mentions: Sequence[SpeechSp
 
 
 def is_address(tokens: Sequence[str], start: int, end: int) -> bool:
-    """Whether a mention within a quotation stands where one calls somebody: between commas or other marks."""
+    """Return whether a mention in a quotation is a form of address: between commas or other marks."""
     before = tokens[start - 1] if start else "."
     after = tokens[end] if end < len(tokens) else "."
     bare = tokens[start].lower() not in DETERMINERS - {"my"}
@@ -83,7 +83,7 @@ def is_address(tokens: Sequence[str], start: int, end: int) -> bool:
 
 
 def _spans(tokens: Sequence[str], sentence: Ints) -> list[tuple[int, int]]:
-    """Start and end of the quotations, without their marks, by the kind of marks the text uses most."""
+    """Return start and end of the quotations, without their marks, for the most frequent kind of marks."""
     counts = {mark: tokens.count(mark) for mark in ('"', "“", _LEFT, "``", "'")}
     counts["'"] = counts["'"] if counts["'"] >= _FEWEST_MARKS else 0
     opening = max(counts, key=lambda mark: counts[mark])
@@ -104,7 +104,7 @@ def _spans(tokens: Sequence[str], sentence: Ints) -> list[tuple[int, int]]:
 
 
 def _opens(tokens: Sequence[str], sentence: Ints, place: int) -> bool:
-    """Whether a mark that serves both ways begins a sentence: a paragraph of a speech that goes on."""
+    """Return whether a mark that can open or close begins a sentence, as in speech of several paragraphs."""
     first = place == 0 or sentence[place - 1] != sentence[place]
     goes_on = place + 1 < len(tokens) and sentence[place + 1] == sentence[place]
     return bool(first and goes_on and tokens[place + 1][0].isupper())
@@ -113,7 +113,7 @@ def _opens(tokens: Sequence[str], sentence: Ints, place: int) -> bool:
 def _speaker_after(
     tokens: Sequence[str], of_token: Ints, end: int, starting: dict[int, int], mentions: Sequence[SpeechSpan]
 ) -> int:
-    """Find ``" ... " said X`` or ``" ... " X said``."""
+    """Find the speaker in ``" ... " said X`` or ``" ... " X said``; return -1 if there is none."""
     for place in range(end + 1, min(end + _REACH, len(tokens))):
         if of_token[place] >= 0 or tokens[place] in {".", ";"}:
             return -1
@@ -127,7 +127,7 @@ def _speaker_after(
 
 
 def _speaker_before(tokens: Sequence[str], of_token: Ints, start: int, ending: dict[int, int]) -> int:
-    """Find ``X said , " ... "``."""
+    """Find the speaker in ``X said , " ... "``; return -1 if there is none."""
     told = False
     for place in range(start - 2, max(start - 2 - _REACH, -1), -1):
         if of_token[place] >= 0 or tokens[place] in {".", "!", "?"}:

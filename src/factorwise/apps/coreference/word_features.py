@@ -1,4 +1,4 @@
-"""Features of pairs from their words: names, nominals, a name with a nominal, times."""
+"""Pair features from words: names, nominals, a name and a nominal, and times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from factorwise.types import Bools
 
 
 def name_features(pairs: MentionPairs) -> dict[str, Bools]:
-    """Compare two names of one type: the same, one the shorter form, an acronym, or nothing in common."""
+    """Compare two names of the same type: same text, shorter form, acronym, or no word in common."""
     m, described = pairs.mentions, pairs.mentions.described
     names = pairs.both(m.kind == NAME) & pairs.same_type
     same_text = pairs.same(coded([one.text for one in described]))
@@ -33,7 +33,7 @@ def name_features(pairs: MentionPairs) -> dict[str, Bools]:
 
 
 def nominal_features(pairs: MentionPairs) -> dict[str, Bools]:
-    """Compare two nominals of one type, and a name with a nominal: heads, modifiers, determiners."""
+    """Compare two nominals, or a name and a nominal, of the same type by heads, modifiers and determiners."""
     m, described = pairs.mentions, pairs.mentions.described
     nominal, name = m.kind == NOMINAL, m.kind == NAME
     nominals = pairs.both(nominal) & pairs.same_type
@@ -73,7 +73,7 @@ def nominal_features(pairs: MentionPairs) -> dict[str, Bools]:
 
 
 def time_features(pairs: MentionPairs) -> dict[str, Bools]:
-    """Compare two times: the same word, a word shared, or none."""
+    """Compare two time expressions: same head, a shared word, or no shared word."""
     described = pairs.mentions.described
     times = pairs.both(pairs.mentions.is_time)
     same = pairs.same(coded([one.lemma for one in described]))
@@ -86,14 +86,14 @@ def time_features(pairs: MentionPairs) -> dict[str, Bools]:
 
 
 def content_words(pairs: MentionPairs) -> list[frozenset[str]]:
-    """Head and modifiers of each mention; nothing of a pronoun."""
+    """Return the head and the modifiers of each mention; the set is empty for a pronoun."""
     return [
         one.modifiers | {one.head} if one.kind != PRONOUN else frozenset() for one in pairs.mentions.described
     ]
 
 
 def _acronyms(pairs: MentionPairs) -> Bools:
-    """Whether one is made of the initials of the other."""
+    """Return whether one mention consists of the initials of the other."""
     described = pairs.mentions.described
     brief = [
         one.head.replace(".", "") if one.kind == NAME and len(one.words) <= 2 else "" for one in described
