@@ -1,1 +1,1 @@
-"""Applications put together: plain text to mentions and entities."""
+"""Pipelines that combine applications: from plain text to mentions and entities."""

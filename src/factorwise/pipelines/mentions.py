@@ -1,7 +1,7 @@
-"""Mentions in plain text, so that a resolver of coreference can start from a text.
+"""Find mentions in plain text, as the input of coreference resolution.
 
-A finder is a tagger of spans within spans that has learned from documents whose mentions are marked: names,
-nominals and pronouns, one within another ("her sister's husband").
+A mention finder is a tagger of nested spans, trained on documents with annotated mentions: names, nominals
+and pronouns, which may be nested ("her sister's husband").
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from factorwise.apps.tagging.raw_text import split_sentences
 from factorwise.errors import DataFileError
 from factorwise.validation import check_count
 
-PART = 2_000  # tokens of a text that are resolved together: the work grows with the square of the mentions
-_SEPARATOR = "/"  # between the type of a mention and its kind, in the labels of the finder
+PART = 2_000  # tokens that are resolved together, because the cost is quadratic in mentions
+_SEPARATOR = "/"  # separates the type and the kind of a mention in labels of the finder
 
 
 def train_mention_finder(
@@ -26,10 +26,10 @@ def train_mention_finder(
     max_iterations: int | None = None,
     n_jobs: int | None = None,
 ) -> NestedTagger:
-    """Learn to find mentions, with their types and kinds, from documents in which they are marked.
+    """Train a finder of mentions, with their types and kinds, on annotated documents.
 
-    Sentences behind ``full_until``, where mentions are marked in part only, are left out, as are mentions
-    that go beyond a sentence.
+    Sentences after ``full_until``, which are annotated only partly, and mentions that cross a sentence
+    boundary are left out.
     """
     sentences, spans = [], []
     for document in documents:
@@ -52,7 +52,7 @@ def train_mention_finder(
 
 
 def find_mentions(finder: NestedTagger, documents: Sequence[Document]) -> list[Document]:
-    """Return the documents with the mentions that the finder sees in their sentences, in place of their own.
+    """Return the documents with the mentions that the finder predicts, which replace their own.
 
     Each mention has a ``confidence``, the probability that it is a mention of this type and kind.
     """
@@ -75,9 +75,9 @@ def find_mentions(finder: NestedTagger, documents: Sequence[Document]) -> list[D
 
 
 def documents_of_text(text: str, name: str, *, part: int = PART) -> list[Document]:
-    """Return a plain text as documents of about ``part`` tokens, cut between sentences.
+    """Return a plain text as documents of about ``part`` tokens, split between sentences.
 
-    ``characters`` of a document's record has, for each token, where it begins and ends in the text.
+    ``characters`` of a document's record are the start and end of each token in the text.
     """
     check_count("part", part)
     parts = list(_parts(text, part))
@@ -95,7 +95,7 @@ def documents_of_text(text: str, name: str, *, part: int = PART) -> list[Documen
 
 
 def _parts(text: str, size: int) -> Iterator[list[Any]]:
-    """Cut the sentences of a text into runs of about so many tokens."""
+    """Group the sentences of a text into parts of at most ``size`` tokens, or of one longer sentence."""
     part: list[Any] = []
     tokens = 0
     for sentence in split_sentences(text):
@@ -121,7 +121,7 @@ def _label(kind_of_thing: str, kind: str | None) -> str:
 
 
 def _read_label(label: str) -> dict[str, str]:
-    """Return what a label of the finder says of a mention."""
+    """Return the type and the kind of a mention from a label of the finder."""
     kind_of_thing, _, kind = label.rpartition(_SEPARATOR)
     read = {"type": kind_of_thing, "mtype": kind}
     return {name: value for name, value in read.items() if value}

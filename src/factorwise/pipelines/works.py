@@ -1,9 +1,9 @@
-"""From reference strings to works and the people who wrote them.
+"""From reference strings to works and their authors.
 
-References are read, and then compared; or, with several readings of each, both is asked at once, in two
-worlds side by side: each reference has one of its likeliest readings, and is in the cluster of a work. A pair
-of references counts by what their readings say, so a reading that agrees with the others of a work may win
-over one that a tagger would have chosen for the reference by itself.
+References are parsed and then compared. With several readings (parses) of each, both are inferred jointly:
+each reference has one of its most probable readings, and is in the cluster of a work. The score of a pair of
+references depends on their readings, so a reading that agrees with the others of a work may be chosen over
+the one that is most probable by itself.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from factorwise.world.assignment import Assignment
 from factorwise.world.joint import Joint
 from factorwise.world.partition import Partition
 
-READINGS = 1  # of a reference: on the open sets several are no better (``experiments/joint_citations.py``)
-READING_WEIGHT = 1.0  # of the log probability of a reading, beside the scores of pairs
-STEPS = 400  # of the walk, for each reference
+READINGS = 1  # per reference; more are no better on open data (``experiments/joint_citations.py``)
+READING_WEIGHT = 1.0  # weight of the log probability of a reading, relative to the scores of pairs
+STEPS = 400  # annealing steps per reference
 COLUMNS = ("author", "title", "venue", "year", "volume", "pages", "publisher")
 
 
 class Reading(NamedTuple):
-    """A reading of a reference: its fields, its CSL-JSON item, and how probable it is."""
+    """A reading (parse) of a reference: its fields, its CSL-JSON item and its probability."""
 
     citation: Citation
     item: Mapping[str, Any]
@@ -56,14 +56,14 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Works:
-    """References that were read, the works they are of, and the people who wrote them.
+    """Parsed references, their works and their authors.
 
     readings
-        The one that was chosen for each reference.
+        The chosen reading of each reference.
     work : int32[references]
-        References with the same number are of one work; numbers count from 1, in the order of the references.
+        Cluster id of the work of each reference, from 1 on in the order of the references.
     people
-        For each reference, a number for each of its authors: the same number is the same person.
+        For each reference the entity ids of its authors; equal ids are the same person.
     """
 
     readings: tuple[Reading, ...]
@@ -71,7 +71,7 @@ class Works:
     people: tuple[tuple[int, ...], ...]
 
     def table(self) -> pa.Table:
-        """Return a row for each reference, in their order."""
+        """Return a table with a row for each reference, in order."""
         items = [reading.item for reading in self.readings]
         return pa.table(
             {
@@ -102,16 +102,16 @@ def find_works(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> Works:
-    """Read references, and find which are of one work and which authors are one person.
+    """Parse references, and resolve which are of one work and which authors are one person.
 
     reader
-        None for the one that comes with the package.
+        The reader of references; None for the one that is included in the package.
     readings
-        How many readings of a reference are considered; with 1 it is read first, and then compared.
+        Number of readings considered per reference; with 1, references are parsed first and then compared.
     random_state
-        A seed: the same one gives the same answer.
+        Random seed; the same seed gives the same result.
     n_jobs
-        Threads; None or -1 for all processors.
+        Number of threads; None or -1 for all processors.
     """
     check_count("readings", readings)
     texts = list(references)
@@ -128,7 +128,7 @@ def find_works(
 
 
 def different_readings(best: Sequence[tuple[Citation, float]]) -> list[Reading]:
-    """Return the readings that say different things, the likeliest first, those that say the same as one."""
+    """Return the readings with distinct fields, most probable first; equal ones are merged."""
     items = to_csl([citation for citation, _ in best])
     found: dict[tuple[str | None, ...], Reading] = {}
     for (citation, probability), item in zip(best, items, strict=True):
@@ -150,13 +150,13 @@ def joint_works(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the number of the reading of each reference, and that of its work.
+    """Return the index of the chosen reading of each reference, and the id of its work.
 
-    The walk begins with the likeliest readings and the works that these have by themselves; weights of pairs
-    are found from what these look like.
+    Annealing starts with the most probable readings and the works that result from them alone. The match
+    weights are fitted on these readings without labels.
 
     weight
-        Of the log probability of a reading, beside the scores of pairs.
+        Weight of the log probability of a reading, relative to the scores of pairs.
     """
     records = [[_record(reading.item) for reading in some] for some in given]
     first = pa.Table.from_pylist([some[0] for some in records], _schema())
@@ -216,10 +216,10 @@ def find_people(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> tuple[tuple[int, ...], ...]:
-    """Return a number for each author of each reference: authors with the same number are one person.
+    """Return the entity ids of the authors of each reference; equal ids are the same person.
 
-    Authors of one work are one person where family name and first initial are the same, but two authors of
-    one reference never are; persons of different works are told apart by their names and those beside them.
+    Authors of one work are one person if they have the same family name and first initial, but two authors of
+    one reference never are. Across works, persons are resolved by their names and their coauthors.
     """
     places: dict[tuple[int, str, str, int], int] = {}
     rows: list[dict[str, str]] = []
@@ -249,7 +249,7 @@ def find_people(
 
 
 def _number_clusters(labels: NDArray[Any]) -> NDArray[np.int32]:
-    """Number clusters from 1 on, in the order of their first members."""
+    """Return cluster ids from 1 on, in the order of the first members."""
     return Partition.from_keys(labels).dense_labels().astype(np.int32) + np.int32(1)
 
 
@@ -258,7 +258,7 @@ def _schema() -> pa.Schema:
 
 
 def _record(item: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return what is compared of a reading."""
+    """Return the fields of a reading that are compared."""
     year = _year(item)
     values = (
         "; ".join(_names(item)),
@@ -273,7 +273,7 @@ def _record(item: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def _people(item: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return the authors, institutions with all of their name as the family's; "et al." is nobody."""
+    """Return the authors without "et al."; an institution's whole name is its family name."""
     people = [
         person if "family" in person else {"family": person["literal"]} for person in item.get("author", [])
     ]

@@ -1,4 +1,4 @@
-"""The review page: questions about the records of a store in a browser, on this machine only."""
+"""The review page: a local web page with questions about the records of a store."""
 
 from factorwise.review.application import make_application
 from factorwise.review.serving import Server

@@ -1,4 +1,4 @@
-"""What the page asks for: questions, answers, entities, history; everything as JSON."""
+"""The JSON API of the review page: questions, answers, entities and history."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ ASSETS = {
     "review.js": ("review.js", "text/javascript"),
     "review.css": ("review.css", "text/css"),
 }
-MOST_TOLD = 6  # entities that an answer has changed
-LONGEST = 1_000  # characters of a name or a remark
+MOST_TOLD = 6  # most changed entities that the response to an answer lists
+LONGEST = 1_000  # most characters of a text parameter
 
 
 def make_application(review: Review, address: str) -> Starlette:
-    """Return the page of a review, without any guard.
+    """Return the web application of a review, without access control (see `Guard`).
 
     address
-        Where it will be served, with the token and a slash at the end.
+        URL at which it will be served, with the token and a trailing slash.
     """
     api = _Api(review)
     routes = [
@@ -51,7 +51,7 @@ def make_application(review: Review, address: str) -> Starlette:
 
 
 class _Api:
-    """The calls of the page; each takes the parameters of a request, and returns what becomes JSON."""
+    """The API calls of the page; each takes the parameters of a request and returns JSON data."""
 
     def __init__(self, review: Review) -> None:
         self.review = review
@@ -124,7 +124,7 @@ def describe_question(question: Question) -> dict[str, Any]:
 
 
 def describe_quality(quality: Quality) -> dict[str, Any]:
-    """Return an estimate as plain data."""
+    """Return a quality estimate as plain data."""
     return {
         "precision": quality.precision._asdict(),
         "recall": quality.recall._asdict(),
@@ -134,7 +134,7 @@ def describe_quality(quality: Quality) -> dict[str, Any]:
 
 
 def respond(document: dict[str, Any], status: int = 200) -> Response:
-    """Return JSON; values that have none of their own, such as dates, are written as text."""
+    """Return a JSON response; values without a JSON type, such as dates, are written as text."""
     return Response(json.dumps(document, default=str, allow_nan=False), status, media_type="application/json")
 
 

@@ -1,4 +1,4 @@
-"""Who may ask: only this machine, only with the token, and no page of another origin."""
+"""Access control of the review page: local requests with the token, and no cross-origin requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:;"
     " base-uri 'none'; form-action 'none'; frame-ancestors "
 )
-PREVIEW = "/reconcile/preview"  # the only page that another one, of a friend, may show inside itself
+PREVIEW = "/reconcile/preview"  # the only page that allowed origins may embed in a frame
 SECURE = {
     "content-security-policy": f"{POLICY}'none'",
     "x-content-type-options": "nosniff",
@@ -22,18 +22,18 @@ SECURE = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-LARGEST_BODY = 4_000_000  # bytes of a request
+LARGEST_BODY = 4_000_000  # most bytes of a request body
 
 
 class Guard:
-    """Middleware that refuses what does not come from the page itself, and strips the token from the path.
+    """Middleware that rejects requests from other pages, and removes the token from the path.
 
     token
-        The first part of every path.
+        Secret that must be the first part of every path.
     hosts
-        What the Host header may be: a page elsewhere that is given our address by its name server is refused.
+        Allowed values of the Host header, which prevents DNS rebinding.
     friends
-        Origins that may ask below ``/reconcile``.
+        Origins that may send requests below ``/reconcile``.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Guard:
         self.hosts, self.friends = frozenset(hosts), frozenset(friends)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Forward a request to the application, or reject it."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
@@ -70,7 +70,7 @@ class Guard:
         await self.app({**scope, "path": path, "raw_path": path.encode()}, receive, send_secured)
 
     def _refusal(self, scope: Scope, headers: Headers) -> str | None:
-        """Return why a request is refused; None if it is not."""
+        """Return why a request is rejected; None if it is allowed."""
         if headers.get("host", "") not in self.hosts:
             return "this page is for the machine that it runs on: open it at 127.0.0.1."
         _, token, *rest = [*scope["path"].split("/"), ""][:3]

@@ -1,7 +1,7 @@
-"""The reconciliation service: OpenRefine and others match a column of theirs against the entities of a store.
+"""The reconciliation service, by which OpenRefine and others match a column with the entities of a store.
 
-Follows the reconciliation API of the W3C community group, version 0.2: the manifest, batches of queries,
-suggestions for entities and properties, and previews of entities.
+It implements the reconciliation API of the W3C community group, version 0.2: the manifest, batches of
+queries, suggestions for entities and properties, and previews of entities.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_SUGGESTED, LONGEST_PREFIX = 10, 200
 
 
 def reconciliation_routes(review: Review, address: str) -> list[Route]:
-    """Return the routes of the service; ``address`` is that of the server, with a slash at the end."""
+    """Return the routes of the service; ``address`` is the URL of the server with a trailing slash."""
 
     async def serve(request: Request) -> Response:
         if request.method == "POST":
@@ -68,7 +68,7 @@ def reconciliation_routes(review: Review, address: str) -> list[Route]:
 
 
 def suggest_entities(review: Review, prefix: str) -> dict[str, Any]:
-    """Return entities with a record that holds what was typed."""
+    """Return the entities with a record that contains the typed text."""
     names = review.compared_columns()
     found = review.entities(prefix, most=MOST_SUGGESTED) if prefix.strip() else []
     return {
@@ -85,13 +85,13 @@ def suggest_entities(review: Review, prefix: str) -> dict[str, Any]:
 
 
 def suggest_columns(review: Review, prefix: str) -> dict[str, Any]:
-    """Return the compared columns that hold what was typed in their names."""
+    """Return the compared columns whose names contain the typed text."""
     found = [name for name in review.compared_columns() if prefix.lower() in name.lower()]
     return {"result": [{"id": name, "name": name} for name in found]}
 
 
 def preview_entity(review: Review, entity: int) -> str:
-    """Return a page with some records of an entity; what records say is escaped."""
+    """Return an HTML page with some records of an entity; their values are escaped."""
     records = review.members(entity)
     names = list(records[0]) if records else []
     rows = [
@@ -108,7 +108,7 @@ def preview_entity(review: Review, entity: int) -> str:
 
 
 def manifest(review: Review, address: str) -> dict[str, Any]:
-    """Return what a client must know of the service at an address."""
+    """Return the manifest of the service at an address, for its clients."""
     suggested = {"service_url": address}
     return {
         "versions": VERSIONS,
@@ -126,7 +126,7 @@ def manifest(review: Review, address: str) -> dict[str, Any]:
 
 
 def answer_queries(review: Review, asked: dict[str, Any]) -> dict[str, Any]:
-    """Return for each query the entities that it may mean, the best first."""
+    """Return for each query the matching entities, best first."""
     return {str(name): {"result": _results(review, query)} for name, query in asked.items()}
 
 

@@ -1,4 +1,4 @@
-"""The page served on this machine: one port of the loopback interface, a new token for each start."""
+"""Serve the review page on a loopback port, with a new token for each start."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ OPENREFINE = ("http://127.0.0.1:3333", "http://localhost:3333")
 
 
 class Server:
-    """A review on a port of the loopback interface.
+    """A server of a review on a port of the loopback interface.
 
     port
-        Which; 0 for any that is free.
+        The port; 0 to choose a free one.
     friends
         Origins whose pages may use the reconciliation service.
 
     Attributes
     ----------
     address
-        Where the page is, with the token.
+        URL of the page, including the token.
     """
 
     def __init__(self, review: Review, *, port: int = 0, friends: Sequence[str] = OPENREFINE) -> None:
@@ -37,7 +37,7 @@ class Server:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((LOOPBACK, port))
-            self._socket.listen()  # who asks before the server runs waits, and is not refused
+            self._socket.listen()  # requests wait until the server runs instead of being refused
         except OSError as error:
             self._socket.close()
             raise FactorwiseError(
@@ -58,7 +58,7 @@ class Server:
         self._server.run([self._socket])
 
     def start(self) -> threading.Thread:
-        """Serve in a thread of its own, and return it when requests are taken."""
+        """Serve in a new thread, and return it as soon as the server accepts requests."""
         thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
         thread.start()
         waiting = threading.Event()

@@ -1,6 +1,6 @@
-"""What is known of a table between runs: records, entities with stable ids, decisions, models, runs.
+"""Storage of records, entities with stable ids, decisions, models and runs in one DuckDB file.
 
-A store is one DuckDB file. This package knows nothing of how entities are found.
+This package does not depend on how entities are resolved.
 """
 
 from factorwise.store.entities import Cause

@@ -1,4 +1,4 @@
-"""Columns of record numbers, and where records stand in them."""
+"""Columns of record numbers, and the positions of records in them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from factorwise.types import Ints
 
 
 def record_column(rows: Ints) -> pa.Table:
-    """Return a table of different records, to join with."""
+    """Return a table of the distinct records, for SQL joins."""
     return pa.table({"record": pa.array(np.unique(np.asarray(rows, np.int64)))})
 
 
 def find_places(records: pa.ChunkedArray, rows: Ints, *, missing: bool = False) -> NDArray[np.int64]:
-    """Return where each of ``rows`` stands among ``records``; -1 where it does not, if that may be."""
+    """Return the position of each of ``rows`` in ``records``; with ``missing``, -1 for those not in it."""
     there = records.to_numpy()
     order = np.argsort(there, kind="stable")
     wanted = np.asarray(rows, np.int64)

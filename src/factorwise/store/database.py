@@ -1,4 +1,4 @@
-"""A DuckDB file that is a store: opened, closed, and changed in transactions."""
+"""The DuckDB file of a store: opening, closing and transactions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from factorwise.store.schema import VERSION, create_schema, migrate
 class Database:
     """The file of a store.
 
-    Every method that changes something is one transaction, or a part of the one that `transaction` began;
-    when it returns outside of one, the change is on the disk. One process writes, others read;
+    Every method that changes data is a transaction, or a part of the one that `transaction` began. When a
+    method returns outside of a transaction, its change is on disk. One process can write while others read;
     the threads of a process take turns.
     """
 
@@ -39,12 +39,12 @@ class Database:
         self._connection = connection
         self._copy = copy
         self._nested = 0
-        self.revision = 0  # grows with every change of this process, the only one that writes
-        self._turn = threading.RLock()  # a connection refuses a call while another thread makes one
+        self.revision = 0  # increases with every change of this process, which is the only writer
+        self._turn = threading.RLock()  # a connection cannot be used by two threads at once
 
     @staticmethod
     def refuse_existing(target: Path) -> None:
-        """Raise an error if no store can be made at a path: there is a file, or no folder."""
+        """Raise an error if a store cannot be created: the path exists, or its folder does not."""
         if target.exists():
             raise StoreError(f"{target}: exists already. Choose another name, or remove it.")
         if not target.parent.is_dir():
@@ -52,7 +52,7 @@ class Database:
 
     @classmethod
     def create(cls, path: str | PathLike[str]) -> Self:
-        """Make an empty store; refuse to overwrite a file."""
+        """Create an empty store; raise an error if the file exists."""
         target = Path(path)
         cls.refuse_existing(target)
         store = cls(target, connect(target, read_only=False), read_only=False)
@@ -65,7 +65,7 @@ class Database:
         """Open a store.
 
         read_only
-            Open for reading. While another process writes, a copy of what is committed is read.
+            Open for reading only. While another process writes, a copy of the committed data is read.
         """
         target = Path(path)
         if not target.is_file():
@@ -82,7 +82,7 @@ class Database:
         return store
 
     def close(self) -> None:
-        """Close the file; what was committed stays."""
+        """Close the file; committed changes are kept."""
         self._connection.close()
         if self._copy is not None:
             self._copy.cleanup()
@@ -96,7 +96,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Make all changes inside one: on the disk at the end, or none of them if there was an error."""
+        """Run a block as one transaction: commit at its end, or roll back all changes on an error."""
         if self.read_only:
             raise StoreError(f"{self.path}: is open for reading only.")
         with self._turn:
@@ -110,7 +110,7 @@ class Database:
                 yield
                 self.execute("COMMIT")
             except BaseException:
-                with suppress(duckdb.Error):  # DuckDB has rolled back already, as when the disk is full
+                with suppress(duckdb.Error):  # already rolled back, for example if the disk is full
                     self._connection.execute("ROLLBACK")
                 raise
             finally:
@@ -118,7 +118,7 @@ class Database:
                 self.revision += 1
 
     def execute(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Run SQL and return its rows; what users wrote goes into ``values`` only."""
+        """Run SQL and return its rows; pass user input only as ``values``, never in the query."""
         try:
             with self._turn:
                 return self._connection.execute(query, list(values)).fetchall()
@@ -126,7 +126,7 @@ class Database:
             raise self._failed(error) from error
 
     def query(self, query: str, values: Sequence[object] = (), **tables: pa.Table) -> pa.Table:
-        """Run SQL and return an Arrow table; ``tables`` can be named in it."""
+        """Run SQL and return an Arrow table; the query can refer to ``tables`` by name."""
         try:
             with self._turn, self._registered(tables):
                 return self._connection.sql(query, params=list(values) or None).to_arrow_table()
@@ -134,7 +134,7 @@ class Database:
             raise self._failed(error) from error
 
     def write(self, query: str, **tables: pa.Table) -> None:
-        """Run SQL that changes something; ``tables`` can be named in it."""
+        """Run SQL that changes data; the query can refer to ``tables`` by name."""
         try:
             with self.transaction(), self._registered(tables):
                 self._connection.execute(query)
@@ -142,12 +142,12 @@ class Database:
             raise self._failed(error) from error
 
     def fact(self, name: str, default: str = "") -> str:
-        """Return a fact of the store by its name, such as the column of ids."""
+        """Return a property of the store by name, such as its column of ids."""
         found = self.execute("SELECT value FROM facts WHERE name = ?", [name])
         return str(found[0][0]) if found else default
 
     def set_fact(self, name: str, value: str) -> None:
-        """Keep a fact under a name."""
+        """Store a property under a name."""
         with self.transaction():
             self.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", [name, value])
 
@@ -165,7 +165,7 @@ class Database:
             yield
         finally:
             for name in tables:
-                with suppress(duckdb.Error):  # after an error, which is the one to tell
+                with suppress(duckdb.Error):  # do not hide an earlier error
                     self._connection.unregister(name)
 
     def _failed(self, error: duckdb.Error) -> StoreError:

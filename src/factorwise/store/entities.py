@@ -1,8 +1,8 @@
-"""Entities with ids that stay: which id a changed entity keeps, and the history of all changes.
+"""Stable entity ids: which id an entity keeps after a change, and why entities change.
 
-An entity keeps the id that most of its records had; where two entities could keep the same, the one with more
-such records does, and the other gets an id that was never used. Every change is kept as moves of records from
-entity to entity, so that each can be explained, and undone.
+An entity keeps the id that most of its records had. If two entities could keep the same id, the one with more
+such records keeps it, and the other gets an id that was never used. Every change is stored as moves of
+records between entities, so that it can be explained and undone.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-NONE = -1  # entity of a record that has none yet
+NONE = -1  # entity id of a record without an entity
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why entities changed.
+    """The reason for a change of entities.
 
     kind
-        ``run``, ``decision``, ``hand`` (a person split or merged) or ``undo``.
+        ``run``, ``decision``, ``hand`` (a person split or merged entities) or ``undo``.
     run, decision, undoes
-        The number of the run, of the decision, or of the change that is undone; None where it is none.
+        Number of the run, of the decision, or of the undone change; None if it does not apply.
     who
-        The person; None for a run.
+        The person who made the change; None for a run.
     """
 
     kind: str
@@ -38,13 +38,13 @@ def keep_ids(before: NDArray[np.int64], group: NDArray[np.int64], next_id: int) 
     """Return the entity id of each record after a change.
 
     before
-        The entity id of each record, -1 where it has none. All records of these entities must be there.
+        The previous entity id of each record; -1 if it had none. All records of these entities are required.
     group
-        Records with the same number are of one entity now.
+        The new grouping: records with the same number form one entity.
     next_id
-        Ids from here on were never used.
+        The first id that was never used.
 
-    Of two entities with as many records of an id, the one whose first record comes earlier keeps it.
+    If two entities have equally many records of an id, the one whose first record comes earlier keeps it.
     """
     number = np.unique(group, return_inverse=True)[1]
     kept = np.full(int(number.max(initial=-1)) + 1, NONE, np.int64)
@@ -54,7 +54,7 @@ def keep_ids(before: NDArray[np.int64], group: NDArray[np.int64], next_id: int) 
     owner, name = cells // max(len(old), 1), cells % max(len(old), 1)
     most = np.zeros(len(kept), np.int64)
     np.maximum.at(most, owner, counts)
-    wanted = counts == most[owner]  # only the id that most of the records had
+    wanted = counts == most[owner]  # only the most frequent previous ids of each entity
     first = np.full(len(kept), len(number))
     np.minimum.at(first, number, np.arange(len(number)))
     order = np.lexsort((first[owner], name, -counts))

@@ -1,4 +1,4 @@
-"""What makes adding records cheap: links with comparison levels, blocking keys, and counts of values."""
+"""Index for adding records efficiently: links with comparison levels, blocking keys and value counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class StoredLinks(NamedTuple):
-    """Pairs of records that are compared, ``first < second``, and their levels: uint8[pairs, comparisons]."""
+    """Compared pairs of records, ``first < second``, and their levels: uint8[pairs, comparisons]."""
 
     first: NDArray[np.int64]
     second: NDArray[np.int64]
@@ -23,19 +23,19 @@ class StoredLinks(NamedTuple):
 
 
 class IndexTables:
-    """The tables of a store that a resolver keeps for later; what is in them is its own affair."""
+    """The index tables of a store, whose contents only a resolver interprets."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def clear(self) -> None:
-        """Forget links, keys and counts."""
+        """Delete all links, keys and counts."""
         with self._store.transaction():
             for table in ("links", "block_keys", "value_counts"):
                 self._store.execute(f"DELETE FROM {table}")
 
     def add_links(self, links: StoredLinks) -> None:
-        """Keep further links."""
+        """Add links to the index."""
         width = links.levels.shape[1]
         levels = pa.FixedSizeBinaryArray.from_buffers(
             pa.binary(width), len(links.first), [None, pa.py_buffer(np.ascontiguousarray(links.levels))]
@@ -45,7 +45,7 @@ class IndexTables:
         self._store.write("INSERT INTO links SELECT * FROM new_links", new_links=table)
 
     def links(self, rows: Ints | None = None) -> StoredLinks:
-        """Return the links between two of ``rows``, in order whatever the threads of a join; None for all."""
+        """Return the links between two of ``rows``, sorted by record; with None return all links."""
         if rows is None:
             return _as_links(self._store.query("SELECT * FROM links"))
         wanted = pa.table({"record": pa.array(np.unique(np.asarray(rows, np.int64)))})
@@ -56,7 +56,7 @@ class IndexTables:
         return _as_links(self._store.query(query, wanted=wanted))
 
     def add_keys(self, rule: int, key: NDArray[np.uint64], record: Ints) -> None:
-        """Keep blocking keys of records under a rule."""
+        """Add the blocking keys of records for a rule."""
         order = np.argsort(key, kind="stable")
         table = pa.table(
             {"rule": pa.repeat(rule, len(key)), "key": key[order], "record": np.asarray(record)[order]}
@@ -64,24 +64,24 @@ class IndexTables:
         self._store.write("INSERT INTO block_keys SELECT * FROM new_keys", new_keys=table)
 
     def matching_keys(self, rule: NDArray[np.int64], key: NDArray[np.uint64]) -> pa.Table:
-        """Return ``rule``, ``key`` and ``record`` of all records that have one of some keys."""
+        """Return ``rule``, ``key`` and ``record`` of all records with one of the given keys."""
         wanted = pa.table({"rule": rule, "key": key})
         query = "SELECT * FROM block_keys SEMI JOIN wanted USING (rule, key) ORDER BY rule, key, record"
         return self._store.query(query, wanted=wanted)
 
     def all_keys(self) -> pa.Table:
-        """Return ``rule``, ``key`` and ``record`` of everything."""
+        """Return ``rule``, ``key`` and ``record`` of all blocking keys."""
         return self._store.query("SELECT * FROM block_keys")
 
     def add_counts(self, form: int, value: NDArray[np.uint64], rows: Ints) -> None:
-        """Add to the number of rows that have each value of a form."""
+        """Add to the numbers of rows with each value of a form."""
         table = pa.table(
             {"form": pa.repeat(form, len(value)), "value": value, "rows": np.asarray(rows, np.int64)}
         )
         self._store.write("INSERT INTO value_counts SELECT * FROM new_counts", new_counts=table)
 
     def counts(self, form: NDArray[np.int64], value: NDArray[np.uint64]) -> pa.Table:
-        """Return ``form``, ``value`` and ``rows`` of some values of forms, as far as they are known."""
+        """Return ``form``, ``value`` and ``rows`` of the given values of forms, without unknown values."""
         wanted = pa.table({"form": form, "value": value})
         return self._store.query(
             "SELECT form, value, sum(rows)::BIGINT AS rows FROM value_counts"

@@ -1,8 +1,8 @@
-"""Opening the file of a store: for one writer, or for a reader, who sees a copy while there is a writer.
+"""Open the file of a store for one writer, or for a reader, which uses a copy while there is a writer.
 
-DuckDB lets one process open a file for writing, and no other then, not even for reading. A reader therefore
-copies what is committed: the file, which the writer leaves alone between checkpoints, and the log of what was
-committed since, whose torn end DuckDB ignores.
+While a process has a DuckDB file open for writing, no other process can open it, not even for reading. A
+reader therefore copies the committed data: the file, which changes only at checkpoints, and the write-ahead
+log of later commits; DuckDB ignores an incomplete end of the log.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import duckdb
 from factorwise.errors import StoreError
 from factorwise.store.schema import PURPOSE, VERSION
 
-_ATTEMPTS = 20  # copies of a file that a writer changes meanwhile
+_ATTEMPTS = 20  # attempts to copy a file that a writer may change meanwhile
 _SETTINGS = {"autoload_known_extensions": False, "autoinstall_known_extensions": False}
 
 
 def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
-    """Open a DuckDB file that may be anybody's: what it holds can reach no other file and no network."""
+    """Open a possibly untrusted DuckDB file, without access to other files or the network."""
     connection = duckdb.connect(path, read_only=read_only, config=dict(_SETTINGS))
-    connection.execute("SET checkpoint_threshold = '256MB'")  # readers may copy the file in between
+    connection.execute("SET checkpoint_threshold = '256MB'")  # rare, so that readers can copy the file
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
 
 
 def open_writer(path: Path) -> duckdb.DuckDBPyConnection:
-    """Open a store for writing; refuse if another process has it."""
+    """Open a store for writing; raise an error if another process is writing to it."""
     try:
         return connect(path, read_only=False)
     except duckdb.IOException as error:
@@ -46,7 +46,7 @@ def open_writer(path: Path) -> duckdb.DuckDBPyConnection:
 
 
 def open_reader(path: Path) -> tuple[duckdb.DuckDBPyConnection, tempfile.TemporaryDirectory[str] | None]:
-    """Open a store for reading; return also the folder of the copy, if there had to be one."""
+    """Open a store for reading; also return the folder of the copy, or None if no copy was needed."""
     try:
         return connect(path, read_only=True), None
     except duckdb.IOException as error:
@@ -61,14 +61,14 @@ def open_reader(path: Path) -> tuple[duckdb.DuckDBPyConnection, tempfile.Tempora
             try:
                 return connect(copy, read_only=True), folder
             except duckdb.Error:
-                pass  # the copy was torn: try again
+                pass  # the copy is inconsistent, so try again
         time.sleep(0.05)
     folder.cleanup()
     raise StoreError(f"{path}: another process is writing much to this store. Try again when it is done.")
 
 
 def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
-    """Return the version of a store's schema; refuse files that are no stores, and newer ones."""
+    """Return the schema version of a store; raise an error if the file is not a store or too new."""
     try:
         facts = dict(connection.execute("SELECT name, value FROM facts").fetchall())
     except duckdb.Error:
@@ -88,7 +88,7 @@ def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
 
 
 def _copied(path: Path, folder: Path) -> Path | None:
-    """Copy a store that is being written to; None if it was changed meanwhile."""
+    """Copy a store that is being written to; return None if it changed meanwhile."""
     log = path.with_name(f"{path.name}.wal")
     before = path.stat()
     copy = folder / path.name

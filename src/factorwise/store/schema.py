@@ -1,4 +1,4 @@
-"""The tables of a store, the views for people who read it by SQL, and how older files become new ones.
+"""The tables of a store, its views for SQL users, and the migration of older files.
 
 ==================  =========================================================================================
 view                one row for
@@ -10,7 +10,7 @@ view                one row for
 ``answers``         every record that a decision speaks of: which part it is in, who decided, and when
 ==================  =========================================================================================
 
-Times are UTC. The tables behind the views may change from version to version; the views stay.
+Times are UTC. The tables behind the views may change from version to version; the views remain.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ SELECT d.decision, d.made, d.who, d.answer, d.why, r.id, p.part, p.context, d.wi
 FROM decisions d JOIN decision_records p USING (decision) JOIN record_ids r USING (record);
 """
 
-#: What turns a store of a version into one of the next: SQL, run in one transaction.
+#: SQL that migrates a store from the given version to the next; all steps run in one transaction.
 MIGRATIONS: dict[int, str] = {}
 
 
 def create_schema(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the tables and views of an empty store."""
+    """Create the tables and views of an empty store."""
     connection.execute(TABLES)
     facts = [("purpose", PURPOSE), ("schema version", str(VERSION))]
     connection.executemany("INSERT INTO facts VALUES (?, ?)", facts)
@@ -82,7 +82,7 @@ def create_schema(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def create_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the views, which name the columns that the records have now."""
+    """Create the views, including one with the current columns of the records."""
     connection.execute(VIEWS)
     columns = connection.execute("SELECT position, name FROM value_columns ORDER BY position").fetchall()
     taken = {"entity", "source", "batch"}
@@ -95,7 +95,7 @@ def create_views(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, version: int) -> None:
-    """Bring a store of an older version up to this one; inside a transaction of the caller."""
+    """Migrate a store of an older version to this one; call it inside a transaction."""
     for step in range(version, VERSION):
         connection.execute(MIGRATIONS[step])
     connection.execute("UPDATE facts SET value = ? WHERE name = 'schema version'", [str(VERSION)])
@@ -103,7 +103,7 @@ def migrate(connection: duckdb.DuckDBPyConnection, version: int) -> None:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """Return a column name that no other column of the view has; names differ by more than case."""
+    """Return a column name that is unique in the view, ignoring case, and add it to ``taken``."""
     name = name or "unnamed"
     while name.lower() in taken:
         name += "_given"

@@ -1,4 +1,4 @@
-"""`Store`: one DuckDB file that holds what is known of records between runs."""
+"""`Store`: one DuckDB file with records, entities, decisions, models and runs."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ ANSWERS = (SAME, DIFFERENT, UNSURE, ALL_BUT)
 class Store(Database):
     """Records by batch and source, entities with stable ids and history, decisions, models and runs.
 
-    Records are numbered from 0 on in the order in which they came; ids are what users call them. Every method
-    that changes something is one transaction, or a part of the one that `transaction` began; when it returns
-    outside of one, the change is on the disk.
+    Records are numbered from 0 in the order in which they were added; their ids are chosen by users. Every
+    method that changes data is a transaction, or a part of the one that `transaction` began. When a method
+    returns outside of a transaction, its change is on disk.
 
-    Make one by `create`, open one by `open`; both are context managers.
+    Use `create` or `open` to get a store, which is a context manager.
     """
 
-    _counted = (-1, 0)  # the revision, and how many records there were then
+    _counted = (-1, 0)  # a revision, and the number of records at that revision
 
     @cached_property
     def index(self) -> IndexTables:
-        """Links, blocking keys and counts of values."""
+        """The index tables: links, blocking keys and value counts."""
         return IndexTables(self)
 
     def begin_run(self, command: str, settings: Mapping[str, object], version: str) -> int:
-        """Note that a run began, and return its number."""
+        """Record the start of a run, and return its number."""
         with self.transaction():
             run = self._next("runs", "run")
             self.execute(
@@ -52,7 +52,7 @@ class Store(Database):
         return run
 
     def end_run(self, run: int, outcome: str = "done") -> None:
-        """Note that a run ended."""
+        """Record the end of a run."""
         with self.transaction():
             self.execute("UPDATE runs SET ended = ?, outcome = ? WHERE run = ?", [_now(), outcome, run])
 
@@ -64,10 +64,10 @@ class Store(Database):
         *,
         in_place_of: int | None = None,
     ) -> int:
-        """Keep a model file, and return its number; the last one is the current one.
+        """Store a model file, and return its number; the model with the highest number is the current one.
 
         in_place_of
-            The number of a model that this one replaces.
+            Number of a stored model that is replaced.
         """
         with self.transaction():
             if in_place_of is not None:
@@ -78,19 +78,19 @@ class Store(Database):
         return model
 
     def model(self, number: int | None = None) -> bytes | None:
-        """Return a model file by its number, or the current one; None if there is none."""
+        """Return a model file by its number, or the current one by default; None if there is none."""
         query = "SELECT content FROM models WHERE model = coalesce(?, (SELECT max(model) FROM models))"
         found = self.execute(query, [number])
         return bytes(found[0][0]) if found else None
 
     def model_provenance(self) -> tuple[int, dict[str, Any]]:
-        """Return the number of the current model, and what was said of it; -1 if there is none."""
+        """Return number and provenance of the current model; the number is -1 if there is none."""
         found = self.execute("SELECT model, provenance FROM models ORDER BY model DESC LIMIT 1")
         return (int(found[0][0]), dict(json.loads(found[0][1]))) if found else (-1, {})
 
     @property
     def n_records(self) -> int:
-        """How many records there are."""
+        """Number of records."""
         if self._counted[0] != self.revision:
             found = self.execute("SELECT count(*) FROM record_ids")
             self._counted = (self.revision, int(found[0][0]))
@@ -98,16 +98,16 @@ class Store(Database):
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns of the records, in their order."""
+        """Names of the columns of the records, in order."""
         return [str(name) for (name,) in self.execute("SELECT name FROM value_columns ORDER BY position")]
 
     def add_records(self, table: pa.Table, ids: pa.Array, *, source: str, run: int | None = None) -> int:
-        """Add a batch of records and return the number of the first; the others follow it.
+        """Add a batch of records with consecutive numbers, and return the number of the first.
 
         table
-            Their columns; ones that the store does not have yet are added to it.
+            The columns of the records; new columns are added to the store.
         ids
-            What they are called: different from each other and from the ids of all records.
+            The ids of the records, which must be unique in the store.
         """
         ids = ids.cast(pa.string())
         if len(ids) != table.num_rows:
@@ -126,7 +126,7 @@ class Store(Database):
         return first
 
     def records(self, rows: Ints | None = None, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return records with their columns, in the order of ``rows``; None for all."""
+        """Return records with their columns, in the order of ``rows``; with None return all records."""
         known = {name: f"c{place}" for place, name in self._known_columns()}
         names = list(known) if columns is None else list(columns)
         missing = [name for name in names if name not in known]
@@ -144,7 +144,7 @@ class Store(Database):
         return found.drop_columns(["record"]).rename_columns(names)
 
     def ids(self, rows: Ints | None = None) -> pa.Array:
-        """Return the ids of records; None for all, in their order."""
+        """Return the ids of the given records; with None, of all records in order."""
         if rows is None:
             return join_chunks(self.query("SELECT id FROM record_ids ORDER BY record").column("id"))
         found = self.query(
@@ -153,7 +153,7 @@ class Store(Database):
         return join_chunks(found.column("id")).take(pa.array(find_places(found.column("record"), rows)))
 
     def find_ids(self, ids: Sequence[str]) -> NDArray[np.int64]:
-        """Return the numbers of records by their ids; refuse ids that no record has."""
+        """Return the numbers of records by their ids; raise an error for an unknown id."""
         names = [str(name) for name in ids]
         wanted = pa.table({"id": pa.array(names, pa.string())})
         found = self.query("SELECT id, record FROM record_ids SEMI JOIN wanted USING (id)", wanted=wanted)
@@ -164,7 +164,7 @@ class Store(Database):
         return np.array([records[name] for name in names], np.int64)
 
     def membership(self) -> NDArray[np.int64]:
-        """Return the entity of every record, -1 where it has none."""
+        """Return the entity id of every record; -1 if it has none."""
         found = self.query(
             "SELECT coalesce(m.entity, -1) AS e FROM record_ids r"
             " LEFT JOIN membership m USING (record) ORDER BY record"
@@ -172,7 +172,7 @@ class Store(Database):
         return np.asarray(found.column("e").to_numpy(), np.int64)
 
     def members(self, entities: Ints | Sequence[int]) -> pa.Table:
-        """Return ``record`` and ``entity`` of all records of some entities."""
+        """Return ``record`` and ``entity`` of all records of the given entities."""
         wanted = pa.table({"entity": pa.array(np.asarray(entities, np.int64))})
         return self.query(
             "SELECT record, entity FROM membership SEMI JOIN wanted USING (entity) ORDER BY entity, record",
@@ -180,7 +180,7 @@ class Store(Database):
         )
 
     def entities_of(self, rows: Ints) -> NDArray[np.int64]:
-        """Return the entities of some records, -1 where one has none."""
+        """Return the entity ids of the given records; -1 if one has none."""
         found = self.query(
             "SELECT record, entity FROM membership SEMI JOIN wanted USING (record)",
             wanted=record_column(rows),
@@ -189,9 +189,10 @@ class Store(Database):
         return entity[find_places(found.column("record"), rows, missing=True)]
 
     def regroup(self, rows: Ints, labels: Ints, cause: Cause) -> int | None:
-        """Make records with one label one entity; return the number of the change, None if there was none.
+        """Regroup records so that those with the same label form one entity; return the number of the change.
 
-        Other records of the entities that are touched stay together with each other, without these.
+        None is returned if nothing changed. Other records of the affected entities stay together, without
+        these.
         """
         rows = np.asarray(rows, np.int64)
         group = np.unique(labels, return_inverse=True)[1].astype(np.int64)
@@ -211,10 +212,10 @@ class Store(Database):
             return self._next("changes", "change") - 1 if (after != before).any() else None
 
     def regroup_all(self, rows: Ints, before: Ints, labels: Ints, cause: Cause) -> NDArray[np.int64]:
-        """Make records with one label one entity; return the entity of each.
+        """Regroup records so that those with the same label form one entity; return the entity id of each.
 
         rows, before
-            All records of the entities that change, ascending, and the entity that each is in.
+            All records of the entities that change, ascending, and their previous entity ids.
         """
         with self.transaction():
             after = keep_ids(np.asarray(before, np.int64), np.asarray(labels, np.int64), self._next_entity())
@@ -224,9 +225,9 @@ class Store(Database):
         return after
 
     def last_step(self) -> tuple[int | None, int | None]:
-        """Return the last change without a decision, and None; if a decision came later, None and that one.
+        """Return the last change without a decision, and None; or None and the last decision, if it is later.
 
-        What is undone or taken back does not count; where there is neither, both are None.
+        Undone changes and withdrawn decisions are ignored; both are None if nothing is left.
         """
         changes = self.execute(
             "SELECT change, made FROM changes WHERE decision IS NULL AND undoes IS NULL AND change NOT IN"
@@ -240,14 +241,14 @@ class Store(Database):
         return (int(changes[0][0]) if changes else None), None
 
     def decision_of(self, change: int) -> int | None:
-        """Return the decision that a change came from; None if it came from none."""
+        """Return the decision that caused a change; None if no decision did."""
         found = self.execute("SELECT decision FROM changes WHERE change = ?", [int(change)])
         return None if not found or found[0][0] is None else int(found[0][0])
 
     def undo(self, change: int, who: str | None = None) -> int:
-        """Move the records of a change back to the entities they were in; return the number of this change.
+        """Move the records of a change back to their previous entities; return the number of the new change.
 
-        A change cannot be undone while a later one has moved one of its records.
+        Raise an error if a later change has moved one of the records.
         """
         with self.transaction():
             moves = self.query(f"SELECT record, before, after FROM moves WHERE change = {int(change)}")
@@ -267,7 +268,7 @@ class Store(Database):
             return self._move(rows, after, before, Cause("undo", who=who, undoes=change))
 
     def history(self, entity: int) -> list[dict[str, Any]]:
-        """Return what happened to an entity: a row for each change and other entity, the oldest first."""
+        """Return the history of an entity: a row for each change and other entity, oldest first."""
         query = "SELECT * FROM entity_history WHERE entity = ? ORDER BY change, event DESC, other"
         found: list[dict[str, Any]] = self.query(query, [int(entity)]).to_pylist()
         return found
@@ -283,18 +284,19 @@ class Store(Database):
         asked: str = "hand",
         probability: float | None = None,
     ) -> int:
-        """Keep a decision and return its number.
+        """Store a decision and return its number.
 
         parts
-            Groups of records. ``different`` says that each group is an entity and no two are the same one;
-            ``same`` that all are one entity; ``all but`` that the first group is one, to which no record of
-            the others belongs; ``unsure`` that the person cannot tell.
+            Groups of records. ``different``: each group belongs to one entity, and no two groups to the same
+            one. ``same``: all groups belong to one entity. ``all but``: the first group belongs to one
+            entity, and no record of the other groups does. ``unsure``: the person cannot tell.
         context
-            For each part other records that were shown with it, which the decision is not certain of.
+            For each part, other records that were shown with it; the decision does not cover them for
+            certain.
         asked
-            Why it was asked: ``hand`` if nobody did.
+            Why the question was asked; ``hand`` if the decision was made without a question.
         probability
-            That the groups are one entity, as it was when the question was asked.
+            Probability that the groups are one entity, at the time of the question.
         """
         if answer not in ANSWERS:
             raise InvalidArgumentError(f"an answer is one of {', '.join(ANSWERS)}, but {answer!r} was given.")
@@ -317,12 +319,12 @@ class Store(Database):
         return decision
 
     def withdraw(self, decision: int) -> None:
-        """Take a decision back; it stays in the history, and counts no more."""
+        """Withdraw a decision, which stays in the history but no longer counts."""
         with self.transaction():
             self.execute("UPDATE decisions SET withdrawn = ? WHERE decision = ?", [_now(), int(decision)])
 
     def take_back(self, decision: int, who: str | None = None) -> list[int]:
-        """Take a decision back with all that it changed; return the changes that are undone."""
+        """Withdraw a decision and undo its changes; return the numbers of the undone changes."""
         with self.transaction():
             found = self.execute(
                 "SELECT change FROM changes WHERE decision = ? AND undoes IS NULL AND change NOT IN"
@@ -335,9 +337,9 @@ class Store(Database):
         return [int(change) for (change,) in found]
 
     def decisions(self) -> list[dict[str, Any]]:
-        """Return the decisions that count, the oldest first.
+        """Return the decisions that were not withdrawn, oldest first.
 
-        Each has ``parts``, lists of records, and for each part a list of records as its ``context``.
+        Each has ``parts``, which are lists of records, and ``context``, a list of records for each part.
         """
         found = self.query("SELECT * FROM decisions WHERE withdrawn IS NULL ORDER BY decision").to_pylist()
         by_number: dict[int, dict[str, Any]] = {
@@ -387,7 +389,7 @@ class Store(Database):
         return [(int(p), str(n)) for p, n in self.execute("SELECT * FROM value_columns ORDER BY position")]
 
     def _positions(self, table: pa.Table) -> list[int]:
-        """Return the position of each column of a table among those of the store; add what is new."""
+        """Return the position of each column of a table in the store; new columns are added to it."""
         known = {name: place for place, name in self._known_columns()}
         new = [name for name in table.column_names if name not in known]
         for name in new:
