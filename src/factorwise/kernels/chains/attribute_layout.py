@@ -1,4 +1,4 @@
-"""Sorting the entries of a sparse matrix for the kernels of `attribute_rows`: done once, before training."""
+"""Arrange the entries of a sparse matrix for the kernels of `attribute_rows`, once before training."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ UNSEEN = -2
 
 @kernel
 def transpose(indptr: Ints, indices: Ints, column_start: Ints, row: Ints, entry: Ints) -> None:
-    """List the rows of each column, in order: ``row`` (int32), and which ``entry`` it was.
+    """Transpose compressed rows: list the ``row`` (int32) and the ``entry`` number of each column's entries.
 
-    ``column_start`` (int64[columns + 1]) holds where each column begins; it is changed and restored.
+    ``column_start`` (int64[columns + 1]) holds the start of each column; it is changed and restored.
     ``entry`` may be empty.
     """
     for at in range(len(indptr) - 1):
@@ -43,14 +43,14 @@ def observed(
     feature_start: Ints,
     feature_label: Ints,
 ) -> int:
-    """Find the labels that each column is seen with; return how many pairs there are.
+    """Find the labels that occur with each column; return the number of pairs.
 
     lowest
-        If above zero, a pair counts only if its values add up to this much at least.
+        If above zero, a pair is kept only if its values add up to at least this.
     times : int64[labels], amount : float64[labels]
-        Scratch, all zero.
+        Scratch space, all zero.
     feature_label
-        Labels of each column in order; left alone if empty, so that a first call can count.
+        The labels of each column, in order; not written if empty, so that a first call can count.
     """
     found = 0
     for column in range(len(column_start) - 1):
@@ -75,9 +75,9 @@ def observed(
 
 @kernel
 def codes_by_slot(indptr: Ints, indices: Ints, slot: Ints, code: Ints, crowded: Bools) -> None:
-    """Write the column that each row has of each slot: ``code`` (int32[slots, rows], all -1).
+    """Write the column of each row in each slot to ``code`` (int32[slots, rows], initially -1).
 
-    ``crowded`` (bool[slots]) marks slots of which a row has more than one.
+    ``crowded`` (bool[slots]) marks slots in which some row has more than one column.
     """
     for row in range(len(indptr) - 1):
         for position in range(indptr[row], indptr[row + 1]):
@@ -90,9 +90,9 @@ def codes_by_slot(indptr: Ints, indices: Ints, slot: Ints, code: Ints, crowded: 
 
 @kernel
 def determines(key: Ints, other: Ints, image: Ints) -> bool:
-    """Whether ``other`` is a function of ``key``, codes from -1 on; ``image`` holds it, shifted by one.
+    """Return whether ``other`` is a function of ``key``; codes start at -1, and ``image`` gets the function.
 
-    ``image`` (int32[codes + 1]) is UNSEEN everywhere at first.
+    ``image`` (int32[codes + 1]), which is indexed by code plus one, must be UNSEEN everywhere at first.
     """
     for row in range(len(key)):
         known = image[key[row] + 1]
@@ -139,12 +139,12 @@ def split(
     single_label: Ints,
     single_value: Floats,
 ) -> None:
-    """Part the entries of each row into those with a row of weights and those with one weight.
+    """Split the entries of each row into those with a row of weights and those with a single weight.
 
     place : int32[columns]
         Row of the table; or -2 - w for the single weight w; or -1 for a column without weights.
 
-    The lists are written where they have room and only counted where they are empty.
+    Lists with room are written; for empty lists, entries are only counted.
     """
     dense = single = 0
     for row in range(len(indptr) - 1):
@@ -182,14 +182,14 @@ def block_members(
     member: NDArray[np.uint16],
     member_value: Floats,
 ) -> int:
-    """Regroup compressed rows as members of columns, block of rows by block; return the number of pairs.
+    """Regroup compressed rows as members of columns, in blocks of rows; return the number of pairs.
 
     edges : int64[segments + 1]
-        Where the segments of the columns begin, and the number of columns.
+        The start of each segment of columns, and the number of columns.
     count : int64[columns], touched : int32[columns]
-        Scratch; ``count`` all zero.
+        Scratch space; ``count`` all zero.
     pair_column
-        Left alone with all the rest if empty, so that a first call can count.
+        If it is empty, nothing is written, so that a first call can count.
     """
     rows = len(start) - 1
     pairs = 0

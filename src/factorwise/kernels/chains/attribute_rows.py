@@ -1,23 +1,23 @@
-"""Sums of attribute rows over tokens, and of token rows over attributes: the sparse half of a chain CRF.
+"""Sums of attribute rows over tokens, and of token rows over attributes: the sparse part of a chain CRF.
 
-An attribute seen with several labels owns a row of weights, one column per label, in a dense table; an
-attribute seen with one label only (most rare words and pairs of words) is a single weight. A token's scores
-are the rows of its attributes added up, plus its single weights in their columns.
+An attribute seen with several labels has a row of weights, with one column per label, in a dense table. An
+attribute seen with one label only (most rare words and pairs of words) has a single weight. A token's scores
+are the sum of the rows of its attributes, plus its single weights in their columns.
 
-The way back, from a row per token to a row per attribute, goes block by block of tokens, so that the rows
-being read stay in the cache; within a block the members of each attribute follow one another.
+The transposed sums, from token rows to attribute rows, process blocks of tokens, so that the rows that are
+read stay in the cache. Within a block, the members of each attribute are contiguous.
 
 Shared by the kernels:
 
 groups
-    How many groups of eight columns a row has (`rows.groups_of`).
+    The number of groups of eight columns per row, as a tuple (`rows.groups_of`).
 table : float32 or float64[rows, columns]
     Rows of weights.
 dense_start, dense_column, dense_value
-    Compressed rows that name rows of ``table``; no values where all are 1. ``dense_column`` ends with
-    AHEAD more entries, which are only prefetched.
+    Compressed rows of indices into ``table``; without values if all are 1. ``dense_column`` ends with
+    AHEAD additional entries that are only prefetched.
 single_start, single_weight, single_label, single_value
-    Compressed rows that name single weights, with the column of each.
+    Compressed rows of indices of single weights, with the column of each.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from factorwise.kernels.chains.rows import (
 from factorwise.kernels.compile.compiler import hot, lean_kernel
 from factorwise.types import Floats, Ints
 
-AHEAD = 12  # entries between asking for a row and reading it
+AHEAD = 12  # number of entries between prefetching a row and reading it
 
 
 class Entries(NamedTuple):
-    """What each token (or each bundle of attributes) consists of."""
+    """The attributes of each token (or of each bundle of attributes), as compressed rows."""
 
     dense_start: Ints
     dense_column: Ints
@@ -55,7 +55,7 @@ class Entries(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """Sentences of tokens with their entries, and the weights that score them.
+    """Sentences of tokens with their attributes, and the weights that score them.
 
     start : int64[sentences + 1]
         Tokens of sentence ``s`` are ``start[s]:start[s + 1]``.
@@ -64,10 +64,10 @@ class Tokens(NamedTuple):
     unit : real[labels, columns]
         The identity matrix, padded.
     weights : float64[weights]
-        Where single weights are read.
+        The vector that contains the single weights.
     base : real[4, columns]
-        What a token's scores begin with: row 0 inside a sentence, 1 at its first token, 2 at its last, 3
-        for a token that is both. Zero, or FORBIDDEN for labels the token must not take and in the padding.
+        Initial scores of a token: row 0 inside a sentence, 1 at its first token, 2 at its last token, 3 for
+        a token that is both. Zero, or FORBIDDEN for labels that are not allowed there and in the padding.
     """
 
     start: Ints
@@ -79,21 +79,21 @@ class Tokens(NamedTuple):
 
 
 class Members(NamedTuple):
-    """The same entries by attribute: which tokens each consists of, in blocks of tokens.
+    """The transpose of the entries: the tokens of each attribute, in blocks of tokens.
 
     pair_start : int64[blocks, segments + 1]
-        Pairs of block ``b`` that belong to segment ``s`` of the columns.
+        The pairs of block ``b`` that belong to segment ``s`` of the columns.
     pair_column : int32[pairs]
-        Which row of the table a pair is about.
+        The row of the table that a pair belongs to.
     pair_end : int64[pairs]
-        Where its members end; they begin where those of the pair before end.
+        The end of its members; they begin at the end of the previous pair.
     member : uint16[entries]
-        Token number within its block.
+        Token number within the block.
     value : float32[entries] or empty
     single_start, single_token, single_value
-        Tokens of each single weight.
+        The tokens of each single weight.
     single_place, single_label : int64[singles]
-        Where it stands in the weight vector, and its column.
+        Its index in the weight vector, and its column.
     """
 
     pair_start: Ints
@@ -142,8 +142,8 @@ def expand(
 ) -> None:
     """Write the weights of attributes into rows ``first`` to ``last`` of the table.
 
-    ``rows`` (int32) names the attribute of each row; ``feature_start`` says where an attribute's weights
-    lie, ``feature_label`` the column of each.
+    ``rows`` (int32) holds the attribute of each row; ``feature_start`` holds where an attribute's weights
+    begin, ``feature_label`` the column of each weight.
     """
     for row in range(first, last):
         table[row] = 0.0
@@ -162,7 +162,7 @@ def collect(
     table: Floats,
     gradient: Floats,
 ) -> None:
-    """Read rows ``first`` to ``last`` of a table back into a vector with a number per weight."""
+    """Copy rows ``first`` to ``last`` of a table back into a vector with one number per weight."""
     for row in range(first, last):
         attribute = rows[row]
         for feature in range(feature_start[attribute], feature_start[attribute + 1]):
@@ -171,9 +171,9 @@ def collect(
 
 @lean_kernel
 def sum_rows(groups: Groups, tokens: Tokens, first: int, last: int, offset: int, out: Floats) -> None:
-    """Write the totals of tokens ``first`` to ``last`` into ``out`` from row ``offset + first`` on.
+    """Write the scores of tokens ``first`` to ``last`` into ``out``, starting at row ``offset + first``.
 
-    Each begins as row 0 of ``base``. ``out`` may be the table itself where the rows do not overlap.
+    Each starts from row 0 of ``base``. ``out`` may be the table itself if the rows do not overlap.
     """
     for row in range(first, last):
         total = load_row(groups, tokens.base, 0)
@@ -192,9 +192,9 @@ def sum_members(
     last: int,
     out: Floats,
 ) -> None:
-    """Add to the rows of ``out`` the rows of ``source`` of their members, for segments ``first`` to ``last``.
+    """Add the members' rows of ``source`` to the rows of ``out``, for segments ``first`` to ``last``.
 
-    Member rows of ``source`` begin at ``offset``.
+    The members' rows of ``source`` begin at ``offset``.
     """
     for block in range(len(members.pair_start)):
         base = offset + block * block_size
@@ -202,7 +202,7 @@ def sum_members(
         at = members.pair_end[begin - 1] if begin > 0 else 0
         for pair in range(begin, stop):
             column = members.pair_column[pair]
-            total = zero_row(groups, out)  # not the sum so far: small numbers first keeps more digits
+            total = zero_row(groups, out)  # not the sum so far: adding small numbers first is more accurate
             end = members.pair_end[pair]
             if len(members.value) == 0:
                 for entry in range(at, end):
@@ -219,7 +219,7 @@ def sum_members(
 def sum_single_members(
     members: Members, source: Floats, offset: int, first: int, last: int, gradient: Floats
 ) -> None:
-    """Add to the gradient of single weights ``first`` to ``last`` what their tokens have in their column."""
+    """Add to the gradient of single weights ``first`` to ``last`` the entries of their tokens and column."""
     for single in range(first, last):
         label = members.single_label[single]
         total = 0.0

@@ -1,12 +1,13 @@
-"""Descent on the likelihood of a chain, sentence by sentence: stochastic gradient and AdaGrad.
+"""Stochastic gradient descent and AdaGrad on the likelihood of a chain, sentence by sentence.
 
 The gradient of a sentence is expected minus observed: a row of labels for each token, and a table of
-transitions. `descend` adds it to the weights of the token's attributes right away. An L2 penalty shrinks all
-weights at every step; they are kept divided by a scale, and the scale shrinks instead. `descend_by_squares`
-first sums the rows over the tokens of a sentence, since its steps depend on the square of the sum.
+transitions. `descend` applies it directly to the weights of the token's attributes. An L2 penalty shrinks all
+weights at every step; the weights are stored divided by a scale, and only the scale shrinks.
+`descend_by_squares` first sums the rows over the tokens of a sentence, because its steps depend on the square
+of the sum.
 
-A sentence too faint for the precision of the rows is handed back to the caller, who computes its gradient in
-logs, writes it into `Room`, and goes on with ``ready``.
+A sentence that underflows is returned to the caller, which computes its gradient in the log domain, writes it
+into `Room`, and continues with ``ready``.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from factorwise.types import Floats, Ints
 
 
 class TransitionWeights(NamedTuple):
-    """Weights of one label (row) being followed by another.
+    """Weights of the transition from one label (row) to another (column).
 
     score : real[labels, columns]
-        FORBIDDEN where that must not be, and in the padding.
+        FORBIDDEN for forbidden transitions and in the padding.
     bits : uint8[labels, groups]
-        Which of them have a weight that may change.
+        Bit mask of the transitions that have a weight to be learned.
     """
 
     score: Floats
@@ -39,14 +40,14 @@ class TransitionWeights(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """How far to go: ``1 / (slowness + shrink * t)`` after ``t`` sentences.
+    """The learning rate, which is ``1 / (slowness + shrink * t)`` after ``t`` sentences.
 
     slowness
-        1 / the first rate; infinite to stand still.
+        1 / the initial learning rate; infinite for no change.
     shrink
-        By how much a step of rate 1 shrinks the weights: twice the L2 penalty, for each sentence.
+        The relative shrinkage of the weights by a step of rate 1: twice the L2 penalty, per sentence.
     done
-        Sentences before the first.
+        Number of sentences before the first one.
     """
 
     slowness: float
@@ -55,15 +56,15 @@ class Pace(NamedTuple):
 
 
 class Squares(NamedTuple):
-    """What AdaGrad knows of each weight: the sum of its squared gradients, and how it is pulled to zero.
+    """AdaGrad's sums of squared gradients, and the strength of the L2 penalty on each weight.
 
     row : real[rows, columns]
-        For rows of the table; infinite where there is no weight, which leaves no step.
+        Sums for rows of the table; infinite where there is no weight, so that the step is zero.
     row_pull : real[rows]
     single, single_pull : float64[state weights]
-        For single weights.
+        The same for single weights.
     edge : real[labels, columns]
-        For transitions; infinite where there is no weight.
+        Sums for transitions; infinite where there is no weight.
     edge_pull
     """
 
@@ -76,10 +77,10 @@ class Squares(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Gradient of one sentence by rows and single weights.
+    """The gradient of one sentence by rows and single weights.
 
     slot : int32[rows + state weights]
-        Where a row, or after the rows a single weight, stands in its list; -1 if it does not.
+        Position of a row (or, after the rows, of a single weight) in its list; -1 if it is not listed.
     row, single : int32[room]
     total : real[room, columns]
     amount : float64[room]
@@ -103,7 +104,7 @@ def _subtract(
     gain: float,
     room: Room,
 ) -> None:
-    """Take ``gain`` times the gradient off the weights."""
+    """Subtract ``gain`` times the gradient from the weights."""
     entries, table, score = tokens.entries, tokens.table, transitions.score
     for token in range(begin, end):
         place = token - begin
@@ -138,17 +139,17 @@ def descend(
     scale: float,
     room: Room,
 ) -> tuple[int, float, float, int]:
-    """Go through the sentences ``order[first:]``, each time a step down the gradient of its loss.
+    """Take a gradient step on the loss of each sentence in ``order[first:]``.
 
     bits : uint8[rows, groups]
-        Which columns of a row of the table have a weight.
+        Bit mask of the columns of each table row that have a weight.
     ready
-        The gradient of the first sentence is already in ``room``.
+        Whether the gradient of the first sentence is already in ``room``.
     scale
-        The weights are this times what is stored.
+        The factor by which stored weights are multiplied.
 
-    Returns the position of the first sentence not done (too faint for this precision, unless it is the
-    end), the scale, the sum of losses and the number of wrong labels.
+    Returns the position of the first sentence that was not processed (because it underflows; the end if all
+    were), the scale, the sum of losses and the number of wrong labels.
     """
     loss, wrong = 0.0, 0
     for position in range(first, len(order)):
@@ -173,7 +174,7 @@ def descend(
 def _gather(
     groups: Groups, tokens: Tokens, rows: int, begin: int, end: int, room: Room, gathered: Gathered
 ) -> tuple[int, int]:
-    """Sum the gradient over tokens; return the number of rows and of single weights that it touches."""
+    """Sum the gradient over tokens; return the number of rows and of single weights with a gradient."""
     entries, slot = tokens.entries, gathered.slot
     n_rows, n_singles = 0, 0
     for token in range(begin, end):
@@ -218,7 +219,7 @@ def _step_row(
     rate: float,
     pull: float,
 ) -> None:
-    """Move one row of weights against its gradient, then towards zero."""
+    """Take an AdaGrad step on one row of weights, then apply the penalty."""
     slope = load_row(groups, gradient, place)
     square = load_row(groups, squares, index) + slope * slope
     store_row(squares, index, square)
@@ -241,10 +242,10 @@ def descend_by_squares(
     room: Room,
     gathered: Gathered,
 ) -> tuple[int, float, int]:
-    """Like `descend`, with a step for each weight: ``rate`` over the root of its squared gradients so far.
+    """Take AdaGrad steps: like `descend`, with ``rate`` over the root of the sum of squared gradients.
 
-    The penalty enters by its proximal step, at the sentences that have the attribute only, and there by so
-    much more as they are rarer than all sentences.
+    The penalty is applied by a proximal step only at the sentences that have the attribute, and is larger by
+    the factor by which these are rarer than all sentences.
     """
     loss, wrong, rows = 0.0, 0, len(tokens.table)
     for position in range(first, len(order)):
@@ -278,10 +279,10 @@ def descend_by_squares(
 
 @lean_kernel
 def sentences_with(start: Ints, indptr: Ints, indices: Ints, last: Ints, count: Ints) -> None:
-    """Count for each column the sentences that have it.
+    """Count the sentences in which each column occurs.
 
-    ``start`` says where the tokens of a sentence begin, ``indptr`` where the columns of a token; ``last``
-    (one number a column, -1) is scratch.
+    ``start`` holds the first token of each sentence, ``indptr`` the first entry of each token; ``last`` (one
+    number per column, initially -1) is scratch space.
     """
     for sentence in range(len(start) - 1):
         for entry in range(indptr[start[sentence]], indptr[start[sentence + 1]]):

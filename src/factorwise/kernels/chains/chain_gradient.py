@@ -1,7 +1,7 @@
 """Gradient of the loss of one sentence of a chain: expected minus observed labels and transitions.
 
-Like `chain_rows.expectations` for a single sentence whose weights have just changed: the transitions are
-read anew, and weights may be kept divided by a scale.
+This is like `chain_rows.expectations` for a single sentence whose weights have just changed: the transitions
+are read again, and weights may be stored divided by a scale.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from factorwise.types import Floats
 
 
 class Room(NamedTuple):
-    """Room for one sentence, and its gradient.
+    """Scratch space for one sentence, and its gradient.
 
     alpha, weight, alpha_known, masked : real[longest, columns]
     step, reverse : real[labels, columns]
@@ -58,7 +58,7 @@ class Room(NamedTuple):
 
 @hot
 def _read_transitions(groups: Groups, score: Floats, scale: float, room: Room) -> float:
-    """Write exp of the transitions less the largest, both ways; return the largest."""
+    """Write exp(transition - largest) and its transpose; return the largest transition score."""
     labels = len(score)
     top = FORBIDDEN
     for left in range(labels):
@@ -84,9 +84,9 @@ def _read_tokens(
     end: int,
     weight: Floats,
 ) -> tuple[bool, float]:
-    """Write exp of the scores less the largest.
+    """Write exp(score - largest) for the tokens.
 
-    Returns whether a label is not known, and how far the path of the known ones lies above the largest.
+    Returns whether a label is unknown, and the score of the known path minus the sum of the largest scores.
     """
     partial, lead = False, 0.0
     for token in range(begin, end):
@@ -108,7 +108,7 @@ def _read_tokens(
 
 @hot
 def _count_wrong(groups: Groups, known: Known, begin: int, end: int, marginal: Floats) -> int:
-    """Count the tokens whose most probable label is not what is known of them."""
+    """Count the tokens whose most probable label contradicts the known labels."""
     wrong = 0
     for token in range(begin, end):
         row = load_row(groups, marginal, token - begin)
@@ -133,7 +133,7 @@ def sentence_gradient(
 ) -> tuple[float, int]:
     """Write the gradient of a sentence; return its loss and the number of its wrong labels.
 
-    The loss is NaN for a sentence that is too faint, or has no path that agrees with what is known.
+    The loss is NaN if the sentence underflows, or has no path that agrees with the known labels.
     """
     labels = len(score)
     begin, end = tokens.start[sentence], tokens.start[sentence + 1]

@@ -1,12 +1,12 @@
-"""Corrections of chain weights after mistakes, sentence by sentence: perceptron, passive-aggressive, AROW.
+"""Online updates of chain weights after mistakes: perceptron, passive-aggressive, AROW.
 
-Each sentence is decoded with the weights of the moment. Where the best path is not the right one, the weights
-move along the difference of their features, right minus guessed; only tokens and transitions at which the
-two paths part take part in it, and only pairs of attribute and label that have a weight.
+Each sentence is decoded with the current weights. If the best path is not the right one, the weights move
+along the difference of their features, right minus predicted. Only tokens and transitions where the two paths
+differ contribute, and only pairs of attribute and label that have a weight.
 
-The vector of weights is the master copy; the rows of the table and the table of transitions, from which
-scores are read, are written again wherever it changes. The mean over all sentences seen is had from a second
-vector that takes every change times the number of the sentence at which it was made.
+The weight vector is the master copy. The rows of the table and the transition table, from which scores are
+read, are updated with it. The average over all sentences comes from a second vector, which sums every change
+times the number of the sentence at which it was made.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from factorwise.kernels.compile.random import random_below
 from factorwise.kernels.walks.rules import arow_step, passive_aggressive_step, shrunk_variance
 from factorwise.types import Floats, Ints, UInt64s
 
-LINE: Groups = (0,)  # rows of eight integers: one or half a cache line
+LINE: Groups = (0,)  # rows of eight integers, which are one cache line or half of it
 PERCEPTRON, AGGRESSIVE, AGGRESSIVE_I, AGGRESSIVE_II, ADAPTIVE = range(5)
 
 
 class WeightStore(NamedTuple):
-    """Where the weights lie while they change.
+    """Where the weights are stored while they change.
 
     span : int64[rows, 2]
         The weights of a row of the table are ``span[row, 0]:span[row, 1]``.
     label : int32[state weights]
-        The column of each.
+        The column of each state weight.
     pairs : int32[transitions, 2]
-        Labels of the weights that follow those.
+        The labels of the transition weights, which follow the state weights.
     pair : int32[labels, labels]
-        Where the weight of a transition stands; -1 if it has none, or is forbidden.
+        The index of each transition weight; -1 if it has none, or is forbidden.
     score : real[labels, columns]
-        Score of a label (row) being followed by another; FORBIDDEN in the padding.
+        Score of the transition from a label (row) to another (column); FORBIDDEN in the padding.
     arrival : real[labels, columns]
         Its transpose, padded likewise.
     weights : float64[weights]
     sums : float64[weights]
-        Changes, each times the number of its sentence.
+        Sum of the changes, each times the number of its sentence.
     variance : float64[weights] or empty
-        For AROW: how uncertain each weight is.
+        For AROW: the variance of each weight.
     """
 
     span: Ints
@@ -69,14 +69,14 @@ class WeightStore(NamedTuple):
 
 
 class OnlineStep(NamedTuple):
-    """How far to go.
+    """Settings of the update.
 
     kind
         PERCEPTRON, AGGRESSIVE (with _I, _II) or ADAPTIVE.
     bound
         The aggressiveness C, or AROW's gamma.
     by_errors
-        Whether the margin asked for is the root of the number of wrong labels, and not 1.
+        Whether the required margin is the square root of the number of wrong labels, instead of 1.
     """
 
     kind: int
@@ -85,12 +85,12 @@ class OnlineStep(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A sparse vector over the weights; each is listed once.
+    """A sparse vector over the weights, in which each weight is listed once.
 
     slot : int32[weights]
-        Where a weight stands in the list; -1 if it does not.
+        The position of a weight in the list; -1 if it is not listed.
     weight, row : int32[room]
-        The weights, and the row of the table of each; -1 for those that have none.
+        The listed weights, and the table row of each; -1 for those without a row.
     amount : float64[room]
     """
 
@@ -101,7 +101,7 @@ class Difference(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """Room for one sentence.
+    """Scratch space for one sentence.
 
     score, best : real[longest, columns]
     guess, target : int64[longest]
@@ -115,7 +115,7 @@ class Paths(NamedTuple):
 
 @lean_kernel
 def shuffle(order: Ints, state: UInt64s) -> None:
-    """Put the numbers into random order."""
+    """Shuffle the numbers."""
     for last in range(len(order) - 1, 0, -1):
         other = random_below(state, last + 1)
         order[last], order[other] = order[other], order[last]
@@ -123,16 +123,16 @@ def shuffle(order: Ints, state: UInt64s) -> None:
 
 @hot
 def _fetch(array: Ints, first: int, last: int) -> None:
-    """Ask for the cache lines of entries ``first`` to ``last``, of four bytes each."""
+    """Prefetch the cache lines of entries ``first`` to ``last``, of four bytes each."""
     for line in range(first >> 4, (last >> 4) + 1):
         prefetch_row(LINE, array, 2 * line)
 
 
 @hot
 def fetch_ahead(tokens: Tokens, order: Ints, position: int) -> None:
-    """Ask for the entries of the next sentence, and for where those of the one after it begin.
+    """Prefetch the entries of the next sentence, and the starts of the entries of the one after it.
 
-    In random order the hardware cannot foresee them.
+    The hardware cannot predict them, because the order is random.
     """
     entries = tokens.entries
     if position + 2 < len(order):
@@ -148,7 +148,7 @@ def fetch_ahead(tokens: Tokens, order: Ints, position: int) -> None:
 
 @inner
 def _trace_back(groups: Groups, length: int, arrival: Floats, best: Floats, path: Ints) -> float:
-    """Write the best path, the lowest labels among equals; return its score."""
+    """Write the best path and return its score; ties go to the lowest labels."""
     row = load_row(groups, best, length - 1)
     label = first_place(row, largest(row))
     path[length - 1] = label
@@ -164,7 +164,7 @@ def _trace_back(groups: Groups, length: int, arrival: Floats, best: Floats, path
 def _guess(
     groups: Groups, tokens: Tokens, known: Known, store: WeightStore, begin: int, end: int, paths: Paths
 ) -> bool:
-    """Write the scores, the best path, and the right one; return whether a label is not known."""
+    """Write the scores, the best path, and the right path; return whether a label is unknown."""
     partial = False
     for token in range(begin, end):
         place, label = token - begin, known.truth[token]
@@ -185,7 +185,7 @@ def _guess(
 def _complete(
     groups: Groups, tokens: Tokens, known: Known, store: WeightStore, begin: int, end: int, paths: Paths
 ) -> float:
-    """Write the best path that agrees with what is known; return its score, FORBIDDEN if there is none."""
+    """Write the best path that agrees with the known labels; return its score, FORBIDDEN if there is none."""
     for token in range(begin, end):
         place, right = token - begin, known.truth[token]
         row = load_row(groups, paths.score, place)
@@ -201,7 +201,7 @@ def _complete(
 
 @hot
 def _lead(store: WeightStore, length: int, paths: Paths) -> tuple[int, float]:
-    """Count the labels at which the guess is wrong; say by how much it scores more than the right path."""
+    """Return the number of wrong labels, and the score of the predicted path minus that of the right path."""
     wrong, lead = 0, 0.0
     guess, target, score = paths.guess, paths.target, paths.score
     for place in range(length):
@@ -217,7 +217,7 @@ def _lead(store: WeightStore, length: int, paths: Paths) -> tuple[int, float]:
 
 @hot
 def _note(difference: Difference, size: int, weight: int, row: int, amount: float) -> int:
-    """Add to one number of the vector; return how many weights are listed now."""
+    """Add an amount to one weight of the sparse vector; return the number of listed weights."""
     if weight < 0:
         return size
     slot = difference.slot[weight]
@@ -233,7 +233,7 @@ def _note(difference: Difference, size: int, weight: int, row: int, amount: floa
 
 @inner
 def _weight_of(store: WeightStore, row: int, label: int) -> int:
-    """Where the weight of a row and a label stands; -1 if the pair has none."""
+    """Return the index of the weight of a row and a label; -1 if the pair has none."""
     low, end = store.span[row, 0], store.span[row, 1]
     high = end
     while low < high:
@@ -249,7 +249,7 @@ def _weight_of(store: WeightStore, row: int, label: int) -> int:
 def _features(
     tokens: Tokens, store: WeightStore, begin: int, length: int, paths: Paths, difference: Difference
 ) -> int:
-    """Write the features of the right path minus those of the guess; return how many weights they have."""
+    """Write the features of the right path minus those of the predicted path; return their number."""
     entries, size = tokens.entries, 0
     for place in range(length):
         token, right, wrong = begin + place, paths.target[place], paths.guess[place]
@@ -284,7 +284,7 @@ def _change(
     gamma: float,
     count: float,
 ) -> None:
-    """Add ``amount`` times the difference, by variance where there is one, and clear the list."""
+    """Add ``amount`` times the difference, scaled by the variance if there is one, and clear the list."""
     states = len(store.label)
     for place in range(size):
         weight, delta = difference.weight[place], difference.amount[place]
@@ -306,7 +306,7 @@ def _change(
 
 @hot
 def _squared_norm(store: WeightStore, difference: Difference, size: int) -> float:
-    """Squared length of the difference, each direction by its variance where there is one."""
+    """Return the squared norm of the difference, weighted by the variance if there is one."""
     total = 0.0
     for place in range(size):
         square = difference.amount[place] ** 2
@@ -318,7 +318,7 @@ def _squared_norm(store: WeightStore, difference: Difference, size: int) -> floa
 
 @hot
 def _length_of(step: OnlineStep, loss: float, norm: float) -> float:
-    """How many times the difference to add."""
+    """Return the step size, a multiple of the difference."""
     if step.kind == PERCEPTRON:
         return 1.0
     if step.kind == ADAPTIVE:
@@ -340,14 +340,14 @@ def correct_mistakes(
     paths: Paths,
     difference: Difference,
 ) -> tuple[int, float, int]:
-    """Go through the sentences in the given order, correcting the weights after each mistake.
+    """Process the sentences in the given order, updating the weights after each mistake.
 
-    ``count`` is the number of the first sentence, for the mean. Returns how many sentences were done, the
-    sum of losses and the number of wrong labels; fewer sentences than given if no path of the next one
-    agrees with both what is known of it and what is forbidden.
+    ``count`` is the number of the first sentence, which the average needs. Returns the number of processed
+    sentences, the sum of losses and the number of wrong labels. It stops early at a sentence in which no path
+    agrees with both its known labels and the constraints.
 
-    The loss of a sentence is the share of its labels that are wrong (perceptron), or how far its right path
-    falls short of the margin asked for.
+    The loss of a sentence is the share of wrong labels (perceptron), or the amount by which its right path
+    misses the required margin.
     """
     total, mistakes = 0.0, 0
     for position in range(len(order)):

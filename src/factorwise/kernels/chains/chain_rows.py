@@ -1,15 +1,16 @@
 """Forward, backward and Viterbi over many sentences, with a row of labels in registers at every token.
 
-Scaled domain. The scores of a token become weights, exp(score - largest), so the largest is 1; the table of
-transitions likewise. Going forward, the weights of a token are divided by the sum that the token before
-reached: off the critical path, since that sum is known before the product with the table is. Both passes
-then see the same rescaled weights, so the product of their rows is a marginal without more ado.
+In the scaled domain, the scores of a token become weights, exp(score - largest), so that the largest is 1,
+and the transition table likewise. In the forward pass, the weights of a token are divided by the sum at the
+previous token; that sum is known before the product with the table, so the division is off the critical path.
+Both passes use the same rescaled weights, so that the product of their rows is a marginal.
 
-Single precision may lose too much. Either a sum falls below FAINT; or what a label could still reach, going
-backward, exceeds FAR times the whole: then a path that vanished going forward (less than 1e-37) might be the
-one that counts in the end. Such a sentence is left out, marked, and for the caller to compute in logs.
+Single precision may underflow in two ways: a sum falls below FAINT; or the backward sum of a label exceeds
+FAR times the whole, so that a path that vanished in the forward pass (below 1e-37) might be the one that
+counts. Such a sentence is skipped and marked, and the caller computes it in the log domain.
 
 Each kernel works on sentences ``first`` to ``last``.
+
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Steps(NamedTuple):
     """Transitions between labels in the forms that the kernels read, real[labels, columns].
 
     score
-        Score of a label (row) being followed by another, less the largest; FORBIDDEN in the padding.
+        Score of the transition from a label (row), minus the largest score; FORBIDDEN in the padding.
     arrival
         Its transpose, padded likewise.
     weight, reverse
@@ -58,18 +59,18 @@ class Steps(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of the labels, and how much it counts.
+    """What is known about the labels, and the weight of each sentence.
 
     truth : int32[tokens]
-        The right label; -1 where it is not known.
+        The right label; -1 if it is unknown.
     allowed_row : int32[tokens] or empty
-        For a token with -1: row of ``allowed``.
+        For a token with -1: its row of ``allowed``.
     allowed : real[rows, columns]
         1 for labels that the token may have, else 0.
     emphasis : real[sentences] or empty
-        How much each sentence counts.
+        The weight of each sentence.
     cost : real[labels] or empty
-        Taken off the score of the right label, so that it must lead by that much (softmax margin).
+        Subtracted from the score of the right label, so that it must lead by that much (softmax margin).
     """
 
     truth: Ints
@@ -81,7 +82,7 @@ class Known(NamedTuple):
 
 @hot
 def token_row(groups: Groups, tokens: Tokens, token: int, begin: int, end: int) -> Row:
-    """Scores of the labels of one token of the sentence ``begin`` to ``end``."""
+    """Return the scores of the labels of one token in the sentence from ``begin`` to ``end``."""
     place = (1 if token == begin else 0) + (2 if token == end - 1 else 0)
     row = load_row(groups, tokens.base, place)
     return row_total(groups, tokens.entries, tokens.table, tokens.unit, tokens.weights, token, row)
@@ -89,7 +90,7 @@ def token_row(groups: Groups, tokens: Tokens, token: int, begin: int, end: int) 
 
 @hot
 def _product(groups: Groups, row_table: Floats, row: int, labels: int, table: Floats) -> Row:
-    """Product of a row with the table: its numbers times the table's rows, added up."""
+    """Return the product of a row with the table: the sum of the table's rows times the row's numbers."""
     even, odd = zero_row(groups, table), zero_row(groups, table)
     for label in range(0, labels - 1, 2):
         even = add_scaled(even, row_table[row, label], table, label)
@@ -103,7 +104,7 @@ def _product(groups: Groups, row_table: Floats, row: int, labels: int, table: Fl
 def forward(
     groups: Groups, length: int, labels: int, transition: Floats, weight: Floats, alpha: Floats
 ) -> tuple[float, float]:
-    """Write ``alpha``; rescale the rows of ``weight``; return (log of what was divided out, last sum)."""
+    """Write ``alpha`` and rescale the rows of ``weight``; return the log of the scale, and the last sum."""
     first = load_row(groups, weight, 0)
     store_row(alpha, 0, first)
     total = np.float64(sum_of(first))
@@ -137,9 +138,9 @@ def backward(
     out: Floats,
     offset: int,
 ) -> float:
-    """Add ``amount`` times the marginals to the rows of ``out``; return how far labels reach (see FAR).
+    """Add ``amount`` times the marginals to the rows of ``out``; return the total of the backward sums (see FAR).
 
-    The rows of ``weight`` become those that the transition sums need; ``amount`` is divided by the last sum.
+    The rows of ``weight`` become those that the transition sums need; ``amount`` includes 1 / the last sum.
     """
     beta = zero_row(groups, weight) + amount
     reach = zero_row(groups, weight)
@@ -158,7 +159,7 @@ def backward(
 def add_transitions(
     groups: Groups, length: int, labels: int, alpha: Floats, weight: Floats, edge: Floats
 ) -> None:
-    """Add to ``edge`` the products of each alpha with the row after it; the table itself comes later."""
+    """Add to ``edge`` the products of each alpha with the next row, without the table itself."""
     rest = labels - labels % 4
     for left in range(0, rest, 4):
         first, second = load_row(groups, edge, left), load_row(groups, edge, left + 1)
@@ -181,12 +182,12 @@ def add_transitions(
 
 @hot
 def centered_row(groups: Groups, tokens: Tokens, known: Known, token: int, begin: int, end: int) -> Row:
-    """Scores of the labels of one token, less the cost of the right one, all less the largest."""
+    """Return the scores of the labels of one token, minus the cost of the right one, minus the largest."""
     label = known.truth[token]
     row = token_row(groups, tokens, token, begin, end)
     if len(known.cost) > 0 and label >= 0:
         row = add_scaled(row, -known.cost[label], tokens.unit, label)
-    return row - max(largest(row), FORBIDDEN / 2)  # nothing is left where everything is forbidden
+    return row - max(largest(row), FORBIDDEN / 2)  # all weights become zero if every label is forbidden
 
 
 @hot
@@ -205,7 +206,7 @@ def read_weights(groups: Groups, tokens: Tokens, begin: int, end: int, weight: F
 def subtract_observed(
     groups: Groups, tokens: Tokens, known: Known, amount: float, begin: int, end: int, residual: Floats
 ) -> None:
-    """Take the right label of each token off what is expected."""
+    """Subtract the right label of each token from the expected labels."""
     for token in range(begin, end):
         row = load_row(groups, residual, token)
         store_row(residual, token, add_scaled(row, -amount, tokens.unit, known.truth[token]))
@@ -224,8 +225,8 @@ def read_scores(
 ) -> tuple[bool, float]:
     """Write the weights of a sentence's tokens, exp(score - largest), and clear their residuals.
 
-    Returns whether a label is not known, and how far the path of the known ones lies above the largest
-    scores (below, mostly: it is a sum of differences).
+    Returns whether a label is unknown, and the score of the known path relative to the largest scores (mostly
+    below zero).
     """
     partial, lead = False, 0.0
     for token in range(begin, end):
@@ -260,7 +261,7 @@ def keep_allowed(
 
 @hot
 def clear_rows(groups: Groups, table: Floats, first: int, last: int) -> None:
-    """Write zeros into rows ``first`` to ``last``."""
+    """Set rows ``first`` to ``last`` to zero."""
     for row in range(first, last):
         store_row(table, row, zero_row(groups, table))
 
@@ -278,16 +279,16 @@ def expectations(
     edge: Floats,
     loss: Floats,
 ) -> None:
-    """Loss of the sentences, and expected minus observed labels of their tokens.
+    """Compute the loss of the sentences, and the expected minus observed labels of their tokens.
 
     scratch : real[4, longest, columns]
     residual : real[tokens, columns]
-        Expected minus observed, overwritten; zero for a sentence too faint for this precision.
+        Expected minus observed, overwritten; zero for a sentence that underflows.
     edge : real[labels, columns]
-        Products for the expected transitions, added to; less those of the paths that agree with what is
-        known, for sentences with a label that is not known.
+        Products for the expected transitions are added to it; for sentences with an unknown label, those of
+        the paths that agree with what is known are subtracted.
     loss : float64[sentences]
-        Minus the log-likelihood; NaN for a sentence too faint for this precision, or without a path.
+        Negative log-likelihood; NaN for a sentence that underflows or has no path.
     """
     labels = len(steps.weight)
     alpha, weight, alpha_known, masked = scratch[0], scratch[1], scratch[2], scratch[3]
@@ -340,8 +341,8 @@ def marginals(
 ) -> None:
     """Write label probabilities of the tokens, and log Z of each sentence.
 
-    log Z is NaN, and the probabilities are zero, for a sentence too faint for this precision or without a
-    path; what was taken off the transitions is not in it. ``scratch`` is real[2, longest, columns].
+    log Z is NaN, and the probabilities are zero, for a sentence that underflows or has no path; it does not
+    include the shift of the transitions. ``scratch`` is real[2, longest, columns].
     """
     labels = len(steps.weight)
     alpha, weight = scratch[0], scratch[1]
@@ -362,7 +363,7 @@ def marginals(
 
 @hot
 def best_arrival(groups: Groups, score: Floats, best: Floats, place: int) -> Row:
-    """For each label, the best score of a path that goes on to it from the place before."""
+    """Return, for each label, the best score of a path that arrives there from the previous place."""
     labels = len(score)
     even = load_row(groups, score, 0) + best[place - 1, 0]
     odd = even
@@ -385,9 +386,10 @@ def decode(
     path: Ints,
     score: Floats,
 ) -> None:
-    """Write a best path for each sentence, and its score; the lowest labels among equals.
+    """Write a best path for each sentence, and its score; ties go to the lowest labels.
 
-    ``best`` (real[longest, columns]) is scratch. What was taken off the transitions is not in the score.
+    ``best`` (real[longest, columns]) is scratch space. The score does not include the shift of the
+    transitions.
     """
     for sentence in range(first, last):
         begin, end = tokens.start[sentence], tokens.start[sentence + 1]
@@ -397,7 +399,7 @@ def decode(
             row = token_row(groups, tokens, token, begin, end)
             if token > begin:
                 row = row + best_arrival(groups, steps.score, best, token - begin)
-            top = np.float64(largest(row))  # taken off, or rounding would choose the path of a long text
+            top = np.float64(largest(row))  # subtracted to avoid rounding errors in a long text
             total += top
             store_row(best, token - begin, row - top)
         row = load_row(groups, best, length - 1)

@@ -1,15 +1,15 @@
-"""Chains of T variables with K labels each: forward, backward, Viterbi, the k best, backward sampling.
+"""Chains of T variables with K labels: forward, backward, Viterbi, k best paths, backward sampling.
 
-Shared by all kernels:
+Arguments of all kernels:
 
 node : float64[T, K]
     Score of each label at each place.
 edge : float64[T - 1, K, K] or float64[1, K, K]
     Score of each pair of neighboring labels, for each pair of places or one table for all.
 
-Scaled kernels take weights, the exp of the scores with a largest of 1 in each row and table. They return
-UNDERFLOW as soon as a number falls below ``TINY`` without being zero: three numbers not below it multiply
-without loss, and the passes never multiply more.
+Scaled kernels take weights, the exp of the scores with a maximum of 1 in each row and table. They return
+UNDERFLOW as soon as a nonzero number falls below ``TINY``: the product of three numbers above it does not
+underflow, and the passes never multiply more than three.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ TINY = 1e-100
 
 @inlined
 def _table(edge: Floats, place: int) -> Floats:
-    """Table between ``place`` and the next one."""
+    """Return the table between ``place`` and the next one."""
     table: Floats = edge[place if len(edge) > 1 else 0]
     return table
 
 
 @inlined
 def _scale(row: Floats) -> float:
-    """Divide ``row`` by its largest entry and return that; -1 if an entry other than zero becomes tiny."""
+    """Divide ``row`` by its largest entry and return that; return -1 if a nonzero entry becomes tiny."""
     peak = 0.0
     for label in range(len(row)):
         peak = max(peak, row[label])
@@ -47,9 +47,9 @@ def _scale(row: Floats) -> float:
 
 @fast_kernel
 def forward(node_weight: Floats, edge_weight: Floats, alpha: Floats, scale: Floats) -> int:
-    """Sum over all beginnings: ``alpha[t, j]`` (float64[T, K]) of those that end in label j, node included.
+    """Compute forward sums: ``alpha[t, j]`` (float64[T, K]) over beginnings with label j at t, node included.
 
-    Each row is scaled to a largest of 1; ``scale`` (float64[T]) holds what was taken out.
+    Each row is scaled to a maximum of 1; ``scale`` (float64[T]) gets the factors.
     """
     length, labels = node_weight.shape
     for place in range(length):
@@ -73,9 +73,9 @@ def forward(node_weight: Floats, edge_weight: Floats, alpha: Floats, scale: Floa
 
 @fast_kernel
 def backward(node_weight: Floats, edge_weight: Floats, beta: Floats, onward: Floats) -> int:
-    """Sum over all endings: ``beta[t, i]`` (float64[T, K]) of those that follow label i.
+    """Compute backward sums: ``beta[t, i]`` (float64[T, K]) over the endings that follow label i.
 
-    ``onward`` (float64[T, K]) is the same with the label's own weight; both scaled to a largest of 1.
+    ``onward`` (float64[T, K]) includes the label's own weight; both are scaled to a maximum of 1.
     """
     length, labels = node_weight.shape
     for place in range(length - 1, -1, -1):
@@ -101,7 +101,7 @@ def backward(node_weight: Floats, edge_weight: Floats, beta: Floats, onward: Flo
 def join(
     edge_weight: Floats, alpha: Floats, beta: Floats, onward: Floats, node: Floats, edge: Floats
 ) -> None:
-    """Multiply both passes into marginals: ``node`` (float64[T, K]) and ``edge`` (float64[T - 1, K, K])."""
+    """Compute marginals from both passes: ``node`` (float64[T, K]) and ``edge`` (float64[T - 1, K, K])."""
     length, labels = alpha.shape
     for place in range(length):
         total = 0.0
@@ -138,7 +138,7 @@ def _log_sum(terms: Floats) -> float:
 
 @inlined
 def _lower(row: Floats) -> float:
-    """Subtract from ``row`` its largest entry, if finite, and return that."""
+    """Subtract from ``row`` its largest entry, if it is finite, and return that entry."""
     peak = -np.inf
     for label in range(len(row)):
         peak = max(peak, row[label])
@@ -150,7 +150,7 @@ def _lower(row: Floats) -> float:
 
 @kernel
 def forward_log(node: Floats, edge: Floats, terms: Floats, alpha: Floats, shift: Floats) -> int:
-    """`forward` in the log domain; ``terms`` (float64[K]) is scratch, ``shift`` the log of the scale."""
+    """Compute `forward` in the log domain; ``terms`` (float64[K]) is scratch, ``shift`` the log scale."""
     length, labels = node.shape
     for place in range(length):
         for right in range(labels):
@@ -168,7 +168,7 @@ def forward_log(node: Floats, edge: Floats, terms: Floats, alpha: Floats, shift:
 
 @kernel
 def backward_log(node: Floats, edge: Floats, terms: Floats, beta: Floats) -> None:
-    """`backward` in the log domain; ``terms`` (float64[K]) is scratch."""
+    """Compute `backward` in the log domain; ``terms`` (float64[K]) is scratch space."""
     length, labels = node.shape
     beta[length - 1] = 0.0
     for place in range(length - 2, -1, -1):
@@ -182,9 +182,9 @@ def backward_log(node: Floats, edge: Floats, terms: Floats, beta: Floats) -> Non
 
 @kernel
 def viterbi(node: Floats, edge: Floats, best: Floats, back: Ints, path: Ints) -> float:
-    """Write a best path and return its score; the lowest labels among equals, from the last place on.
+    """Write a best path and return its score; ties go to the lowest labels, from the last place on.
 
-    ``best`` (float64[2, K]) and ``back`` (int64[T, K]) are scratch.
+    ``best`` (float64[2, K]) and ``back`` (int64[T, K]) are scratch space.
     """
     length, labels = node.shape
     best[0] = node[0]
@@ -211,7 +211,7 @@ def viterbi(node: Floats, edge: Floats, best: Floats, back: Ints, path: Ints) ->
 
 @inlined
 def _next_best(lists: Floats, head: Ints, table: Floats, right: int) -> tuple[int, float]:
-    """Whose list continues best into label ``right``: the label to the left (-1 if none) and the score."""
+    """Return the left label (-1 if none) whose list continues best into label ``right``, and the score."""
     winner, peak = -1, -np.inf
     for left in range(len(lists)):
         if head[left] < lists.shape[1]:
@@ -225,11 +225,11 @@ def _next_best(lists: Floats, head: Ints, table: Floats, right: int) -> tuple[in
 def k_best(
     node: Floats, edge: Floats, lists: Floats, back: Ints, head: Ints, end: Floats, paths: Ints
 ) -> int:
-    """Write the best paths into the rows of ``paths`` (int64[k, T]), best first; return how many there are.
+    """Write the best paths into the rows of ``paths`` (int64[k, T]), best first; return their number.
 
-    Every label of every place keeps its k best beginnings in order, merged from the lists one place before.
-    Scratch: ``lists`` (float64[2, K, k]), ``back`` (int64[T, K, k]), ``head`` (int64[K]) and ``end``
-    (float64[K, 1]), all zeros.
+    Every label of every place keeps its k best beginnings in order, merged from the lists of the previous
+    place. Scratch space: ``lists`` (float64[2, K, k]), ``back`` (int64[T, K, k]), ``head`` (int64[K]) and
+    ``end`` (float64[K, 1]), all zeros.
     """
     length, labels = node.shape
     k = len(paths)
@@ -263,7 +263,7 @@ def k_best(
 
 @inlined
 def _drawn(terms: Floats, state: UInt64s) -> int:
-    """Draw a label with probability proportional to exp of ``terms``, which it overwrites."""
+    """Draw a label with probability proportional to exp of ``terms``, which are overwritten."""
     _lower(terms)
     total = 0.0
     for label in range(len(terms)):
@@ -271,14 +271,14 @@ def _drawn(terms: Floats, state: UInt64s) -> int:
         terms[label] = total
     threshold = random_uniform(state) * total
     label = 0
-    while terms[label] <= threshold:  # ends: a number below 1 times the total stays below the total
+    while terms[label] <= threshold:  # terminates, because the threshold is below the total
         label += 1
     return label
 
 
 @kernel
 def sample(edge: Floats, alpha: Floats, state: UInt64s, terms: Floats, paths: Ints) -> None:
-    """Draw paths (rows of int64[size, T]) from the log of the forward pass, last place first."""
+    """Draw paths (rows of int64[size, T]) backward from the log of the forward pass."""
     length, labels = alpha.shape
     for row in range(len(paths)):
         for place in range(length - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""From max-product messages to a setting: decode along the graph, then climb one variable at a time."""
+"""Decode a setting from max-product messages, and improve it one variable at a time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from factorwise.types import Float64s, Int64s
 
 @kernel
 def decode(wiring: Wiring, work: MessageWorkspace, values: Int64s) -> None:
-    """Set ``values`` factor by factor in breadth-first order, each given the variables already set.
+    """Set ``values`` factor by factor in breadth-first order, given the variables already set.
 
-    Ties cannot lead apart: labels are chosen jointly with their factor, not one variable at a time. On a
-    forest with converged messages the result is a most probable setting.
+    Ties cannot lead to inconsistent labels, because labels are chosen jointly for a factor. On a forest with
+    converged messages, the result is a most probable setting.
     """
     values[:] = -1
     for factor in wiring.walk:
@@ -75,7 +75,7 @@ def setting_score(
     tables: Float64s,
     values: Int64s,
 ) -> float:
-    """Sum of the table entries at ``values``, in the order of the factors."""
+    """Return the sum of the table entries at ``values``, in the order of the factors."""
     total = 0.0
     for factor in range(len(table_start)):
         total += _entry_at(cardinality, scope_start, scope, table_start, tables, factor, values)
@@ -84,9 +84,9 @@ def setting_score(
 
 @kernel
 def climb(wiring: Wiring, values: Int64s, max_sweeps: int) -> int:
-    """Give each variable in turn its best label given the rest, until nothing improves; returns sweeps.
+    """Give each variable in turn its best label given the others until nothing improves; return the sweeps.
 
-    Best means: fewest forbidden factors first, then the highest sum of the others, then the label it has.
+    The best label has the fewest forbidden factors, then the highest score; ties keep the current label.
     """
     for sweep in range(max_sweeps):
         moved = False

@@ -1,10 +1,10 @@
-"""Chains with large dense tables, as collective models have: passes that read each table once.
+"""Chains with large dense tables, as in collective models: passes that read each table once.
 
-Scaled domain: weights are the exp of scores, with a largest of 1 in each row of ``node_weight`` float64[T, S]
-and in each table of ``edge_weight`` float64[T - 1, S, S] or float64[1, S, S] (one table for all). Rows of
-both passes are scaled to a largest of 1 as well. Numbers that vanish on the way are harmless as long as the
-two rows of a place still meet: what was lost is below 1e-308, so where their product is above ``FAINTEST`` it
-is below 1e-150 of the whole. Where it is not, the kernels say so and the caller computes in logs.
+In the scaled domain, weights are the exp of scores, with a maximum of 1 in each row of ``node_weight``
+float64[T, S] and in each table of ``edge_weight`` float64[T - 1, S, S] or float64[1, S, S] (one table for
+all). The rows of both passes are also scaled to a maximum of 1. Underflow is harmless while the two rows of a
+place still overlap: what was lost is below 1e-308, so if their product is above ``FAINTEST``, it is below
+1e-150 of the whole. Otherwise the kernels report it, and the caller computes in the log domain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FAINTEST = 1e-150
 
 @inlined
 def exponentiated(scores: Floats, weight: Floats) -> float:
-    """Write exp of a row of scores less their largest, and return the largest."""
+    """Write exp(score - largest) of a row of scores, and return the largest."""
     size = len(scores)
     whole = size - size % GROUP
     peak = -np.inf
@@ -56,7 +56,7 @@ def scaled(row: Floats) -> float:
 
 @inlined
 def times_table(row: Floats, table: Floats, product: Floats) -> None:
-    """Write ``row @ table``; four rows of the table at a time, so that ``product`` is touched less often."""
+    """Write ``row @ table``, four rows of the table at a time, so that ``product`` is accessed less often."""
     size = len(row)
     product[:] = 0.0
     whole = size - size % 4
@@ -74,16 +74,16 @@ def times_table(row: Floats, table: Floats, product: Floats) -> None:
 
 @fast_kernel
 def exponentiated_rows(scores: Floats, weight: Floats, peak: Floats) -> None:
-    """Write exp of each row of scores (float64[rows, n]) less its largest, which goes to ``peak``."""
+    """Write exp(score - largest) of each row of scores (float64[rows, n]); write the largest to ``peak``."""
     for row in range(len(scores)):
         peak[row] = exponentiated(scores[row], weight[row])
 
 
 @fast_kernel
 def forward_pass(node_weight: Floats, edge_weight: Floats, alpha: Floats, peak: Floats) -> float:
-    """Sum over beginnings, ``alpha`` float64[T, S], the node of the last place included; return log Z.
+    """Compute forward sums ``alpha`` float64[T, S], which include the node at their end; return log Z.
 
-    ``peak`` (float64[T]) holds what each row was divided by. ``-inf``: nothing is left of any path.
+    ``peak`` (float64[T]) gets the scale of each row. The result is ``-inf`` if no path has weight left.
     """
     length, size = node_weight.shape
     tied = len(edge_weight) == 1
@@ -109,7 +109,7 @@ def forward_pass(node_weight: Floats, edge_weight: Floats, alpha: Floats, peak: 
 
 @inlined
 def _meet(alpha: Floats, beta: Floats, node: Floats) -> float:
-    """Write the marginals of one place; return the sum they were divided by."""
+    """Write the marginals of one place; return the sum by which they were divided."""
     total = 0.0
     for label in range(len(alpha)):
         node[label] = alpha[label] * beta[label]
@@ -122,7 +122,7 @@ def _meet(alpha: Floats, beta: Floats, node: Floats) -> float:
 
 @inlined
 def _step_back(table: Floats, after: Floats, beta: Floats) -> None:
-    """Write what each label can still reach, given what those of the next place reach; scaled."""
+    """Write the scaled sum over continuations of each label, given those of the next place."""
     for left in range(len(beta)):
         entries = table[left]
         total = 0.0
@@ -136,7 +136,7 @@ def _step_back(table: Floats, after: Floats, beta: Floats) -> None:
 def backward_pass(
     node_weight: Floats, edge_weight: Floats, alpha: Floats, beta: Floats, onward: Floats, node: Floats
 ) -> bool:
-    """Write the marginals of all places, ``node`` float64[T, S]; return whether both passes meet everywhere.
+    """Write all marginals, ``node`` float64[T, S]; return whether both passes overlap everywhere.
 
     ``beta`` and ``onward`` (float64[S]) are scratch: sums over endings, without and with the place's node.
     """
@@ -165,11 +165,10 @@ def backward_with_edges(
     node: Floats,
     edge: Floats,
 ) -> bool:
-    """`backward_pass` that also writes the marginals of neighbors, ``edge`` float64[T - 1, S, S].
+    """Compute `backward_pass`, and also write the marginals of neighbors, ``edge`` float64[T - 1, S, S].
 
-    What the entries of a table will sum to is known before it is read, from the place that follows: its
-    total before scaling is ``peak`` times the sum at which both passes met there. So each entry is read and
-    written once.
+    The sum of the entries of a table is known before it is read, from the place that follows: its total
+    before scaling is ``peak`` times the overlap of both passes there. So each entry is read and written once.
     """
     length, size = node_weight.shape
     tied = len(edge_weight) == 1
@@ -208,9 +207,9 @@ def backward_rows(
     onward: Floats,
     node: Floats,
 ) -> bool:
-    """Write the marginals of all places, and rows ``onward`` (float64[T, S]) that those of pairs are made of.
+    """Write the marginals of all places, and the rows ``onward`` (float64[T, S]) for the marginals of pairs.
 
-    Row t of ``onward``, the row of ``alpha`` before it and the table multiply to the marginals of a pair.
+    The product of row t of ``onward``, the previous row of ``alpha`` and the table is the marginal of a pair.
     """
     length, size = node_weight.shape
     beta[:] = 1.0
@@ -237,11 +236,12 @@ def backward_with_sums(
     node: Floats,
     pairs: Floats,
 ) -> bool:
-    """`backward_pass` for one table, ``edge_weight`` float64[1, S, S], that also sums over all neighbors.
+    """Compute `backward_pass` for one table, ``edge_weight`` float64[1, S, S], and sum over all neighbors.
 
-    ``pairs`` (float64[S, S]) becomes the expected number of each pair. ``onward`` (float64[T, S]) holds the
-    rows of all places, scaled so that with the row of ``alpha`` before and the table they make marginals:
-    the sum is then a product of two matrices, taken four places at a time, and the table enters once.
+    ``pairs`` (float64[S, S]) gets the expected number of each pair. ``onward`` (float64[T, S]) holds the rows
+    of all places, scaled so that their product with the previous row of ``alpha`` and the table is a
+    marginal. The sum is then a matrix product, computed for four places at a time, and the table is applied
+    once.
     """
     length, size = node_weight.shape
     table = edge_weight[0]
@@ -290,11 +290,11 @@ def chains_range(
     first: int,
     last: int,
 ) -> None:
-    """Write marginals and log Z of chains ``first`` to ``last`` that share their tables of weights.
+    """Write marginals and log Z of chains ``first`` to ``last``, which share their tables of weights.
 
-    ``node``, ``weight``, ``alpha`` and ``marginal`` are float64[places, S] of all chains, one after the
-    other; chain c begins at ``start[c]``. ``scratch`` (float64[longest + 2 S]) belongs to the caller's
-    thread. Log Z leaves out what the table was divided by; NaN where both passes do not meet.
+    ``node``, ``weight``, ``alpha`` and ``marginal`` are float64[places, S] for all chains, concatenated;
+    chain c begins at ``start[c]``. ``scratch`` (float64[longest + 2 S]) belongs to the caller's thread. Log Z
+    does not include the scale of the table; it is NaN if both passes do not overlap.
     """
     size = node.shape[1]
     beta, onward = scratch[:size], scratch[size : 2 * size]

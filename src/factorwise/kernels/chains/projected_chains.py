@@ -1,6 +1,6 @@
-"""Projection of many short chains, one after the other, within one call.
+"""Projection of many short chains within one call.
 
-The plain solvers of `factorwise.inference.message_passing.projection` are the twins: the same steps.
+The steps are those of the plain solvers in `factorwise.inference.message_passing.projection`.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from factorwise.kernels.numeric.univariate_losses import (
 from factorwise.types import Floats, Ints
 
 CONVERGED, OUT_OF_ITERATIONS, STALLED, LOST = range(4)
-SHIFT, FOUND, SLOPE, TRIAL, TRIAL_FOUND = range(5)  # rows of `Work.points`: of a point, and of a trial
+SHIFT, FOUND, SLOPE, TRIAL, TRIAL_FOUND = range(5)  # rows of `Work.points`: for a point, and for a trial
 LARGEST, SMALLEST, GROWTH = 1e12, 1e-12, 4.0
 
 
 class ProjectedRun(NamedTuple):
-    """What is found for each chain; arrays to be written.
+    """The results for each chain, in arrays to be written.
 
     points : float64[2, chains, measurements]
-        Shift and measured numbers.
+        Shifts and measured values.
     node : float64[places, S]
     pairs : float64[chains or 0, S, S]
-        Expected number of each pair, if wanted.
+        Expected number of each pair, if requested.
     values : float64[2, chains]
         Objective and gap.
     counts : int64[3, chains]
@@ -57,12 +57,12 @@ class ProjectedRun(NamedTuple):
 
 @inner
 def _energy(measured: Measured, weights: Floats, found: Floats, shift: Floats) -> tuple[float, float]:
-    """Return the energy of measured numbers and its conjugate at a shift."""
+    """Return the energy of the measured values and its conjugate at a shift."""
     value, conjugate = 0.0, 0.0
     for row in range(len(found)):
         weight = weights[row]
         kind, target, width = measured.kind[row], measured.target[row], measured.width[row]
-        kept = kind <= SMOOTHED_HINGE and shift[row] == 0.0 and found[row] >= target  # of many, most are
+        kept = kind <= SMOOTHED_HINGE and shift[row] == 0.0 and found[row] >= target  # the usual case
         if weight > 0.0 and not kept:
             value += weight * loss_value(kind, target, width, found[row])
             conjugate += weight * loss_conjugate(kind, target, width, shift[row] / weight)
@@ -71,7 +71,7 @@ def _energy(measured: Measured, weights: Floats, found: Floats, shift: Floats) -
 
 @inner
 def _slopes(measured: Measured, weights: Floats, found: Floats, slope: Floats) -> None:
-    """Write the slope of the energy in each measured number."""
+    """Write the slope of the energy in each measured value."""
     for row in range(len(found)):
         slope[row] = weights[row] * loss_slope(
             measured.kind[row], measured.target[row], measured.width[row], found[row]
@@ -80,7 +80,7 @@ def _slopes(measured: Measured, weights: Floats, found: Floats, slope: Floats) -
 
 @inner
 def _step(measured: Measured, weights: Floats, points: Floats, step: float) -> None:
-    """Write where a step of mirror descent takes the shift; at kinks along the gradient of the dual."""
+    """Write the shift after a mirror descent step; at kinks, the step follows the gradient of the dual."""
     for row in range(len(weights)):
         kind, target, width = measured.kind[row], measured.target[row], measured.width[row]
         if has_kink(kind):
@@ -95,7 +95,7 @@ def _step(measured: Measured, weights: Floats, points: Floats, step: float) -> N
 def _allowed(
     points: Floats, step: float, here: tuple[float, float, float], there: tuple[float, float, float]
 ) -> float:
-    """How many times longer the step might be; each point as (log Z, energy, conjugate)."""
+    """Return the factor by which the step could be longer; points are given as (log Z, energy, conjugate)."""
     if not there[1] < np.inf:
         return 0.0
     moved, turned, bent = 0.0, 0.0, there[1] - here[1]
@@ -133,7 +133,7 @@ def project_range(
     first: int,
     last: int,
 ) -> None:
-    """Project chains ``first`` to ``last`` by adaptive mirror descent, or by RDA; write what is found."""
+    """Project chains ``first`` to ``last`` by adaptive mirror descent, or by RDA; write the results."""
     points = work.points
     for chain in range(first, last):
         weights = measured.weights[chain if len(measured.weights) > 1 else 0]
@@ -194,7 +194,7 @@ def project_range(
         if status != LOST:
             if latest and status != STALLED:
                 _copy(points[FOUND], outcome.points[1, chain])
-            else:  # once more at the best shift, for its marginals
+            else:  # compute again at the best shift, to get its marginals
                 answer(chains, chain, measured, work, best, outcome.points[1, chain])
             begin, end = chains.start[chain], chains.start[chain + 1]
             for place in range(end - begin):

@@ -1,11 +1,12 @@
 """Rows of labels in registers: 8, 16, 24... numbers that are added, multiplied and compared at once.
 
-A table with a row per token, attribute or label is padded to a multiple of eight columns. How many groups
-of eight there are is part of the type, so that the compiler keeps a whole row in registers; it is passed as
-a tuple of that many zeros (`groups_of`). float32 and float64 tables both work; a row has the type of the
-table it came from.
+A table with a row per token, attribute or label is padded to a multiple of eight columns. The number of
+groups of eight is part of the type, so that the compiler keeps a whole row in registers; it is passed as a
+tuple of that many zeros (`groups_of`). Tables may be float32 or float64, and a row has the type of its table.
 
-``+``, ``-``, ``*`` and ``/`` work on two rows, or on a row and a number. Loads and stores check nothing.
+``+``, ``-``, ``*`` and ``/`` work on two rows, or on a row and a number. Loads and stores do not check
+bounds.
+
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from numba.extending import models, overload, register_model
 
 GROUP = 8
 Groups: TypeAlias = tuple[int, ...]
-Row: TypeAlias = Any  # only compiled code holds one
-intrinsic: Any = _intrinsic  # typed for what compiled code passes, not for its own arguments
+Row: TypeAlias = Any  # exists only in compiled code
+intrinsic: Any = _intrinsic  # Any, because compiled callers omit the typing context
 _FAST = ("nsz", "arcp", "contract", "reassoc")
 _INT = ir.IntType(32)
 
 
 def groups_of(labels: int) -> Groups:
-    """Return the tuple that says how many groups of eight hold ``labels`` numbers."""
+    """Return the tuple whose length is the number of groups of eight that hold ``labels`` numbers."""
     return (0,) * max(1, -(-labels // GROUP))
 
 
@@ -76,7 +77,7 @@ def _constant(vector: Any, value: float) -> Any:
 
 
 def _called(builder: Any, name: str, result: Any, arguments: list[Any], **flags: Any) -> Any:
-    """Call one of the compiler's own functions."""
+    """Call an intrinsic function of LLVM."""
     kind = ir.FunctionType(result, [argument.type for argument in arguments])
     function = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
     return builder.call(function, arguments, **flags)
@@ -87,7 +88,7 @@ def _suffix(kind: Any) -> str:
 
 
 def _pointers(context: Any, builder: Any, kind: Any, array_kind: Any, array: Any, index: Any) -> list[Any]:
-    """Where the groups of row ``index`` begin."""
+    """Return pointers to the groups of row ``index``."""
     view = context.make_array(array_kind)(context, builder, array)
     step = ir.Constant(ir.IntType(64), kind.count * GROUP)
     begin = builder.gep(view.data, [builder.mul(index, step)])
@@ -108,7 +109,7 @@ def _index(context: Any, builder: Any, value: Any, kind: Any) -> Any:
 
 @intrinsic
 def zero_row(typing_context: Any, groups: Any, table: Any) -> Any:
-    """Return a row of zeros of the kind that ``table`` holds."""
+    """Return a row of zeros of the type of ``table``."""
     result = _RowType(len(groups), table.dtype)
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -120,7 +121,7 @@ def zero_row(typing_context: Any, groups: Any, table: Any) -> Any:
 
 @intrinsic
 def load_row(typing_context: Any, groups: Any, table: Any, index: Any) -> Any:
-    """Read row ``index`` of a C-ordered table whose width is that of the groups."""
+    """Load row ``index`` of a C-ordered table whose width matches the groups."""
     result = _RowType(len(groups), table.dtype)
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -134,7 +135,7 @@ def load_row(typing_context: Any, groups: Any, table: Any, index: Any) -> Any:
 
 @intrinsic
 def store_row(typing_context: Any, table: Any, index: Any, row: Any) -> Any:
-    """Write ``row`` as row ``index`` of a table of the same width, which may be of single precision."""
+    """Store ``row`` as row ``index`` of a table of the same width, which may be of single precision."""
     written = _RowType(row.count, table.dtype)
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -151,7 +152,7 @@ def store_row(typing_context: Any, table: Any, index: Any, row: Any) -> Any:
 
 @intrinsic
 def prefetch_row(typing_context: Any, groups: Any, table: Any, index: Any) -> Any:
-    """Ask for the cache lines of a row that will be read soon."""
+    """Prefetch the cache lines of a row that will be read soon."""
     kind = _RowType(len(groups), table.dtype)
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -171,7 +172,7 @@ def prefetch_row(typing_context: Any, groups: Any, table: Any, index: Any) -> An
 
 
 def _operands(context: Any, builder: Any, kind: Any, signature: Any, arguments: Any) -> Any:
-    """Bring both operands to groups: a number becomes eight copies of itself."""
+    """Convert both operands to groups; a number is copied to all eight places."""
     for value, own in zip(arguments, signature.args, strict=True):
         if isinstance(own, _RowType):
             yield _parts(builder, kind, value)
@@ -213,7 +214,7 @@ def _offer(function: Any, apply: Any) -> None:
 for _function, _name in {operator.add: "fadd", operator.sub: "fsub", operator.mul: "fmul"}.items():
     _offer(_function, _groupwise(_arithmetic(_name)))
 
-# no liberties: an estimate of one over a root, refined, makes NaN of the root of infinity
+# no fast-math flags: an approximate division by a root would give NaN for the root of infinity
 _offer(operator.truediv, _groupwise(lambda builder, a, b: builder.fdiv(a, b)))
 
 greater = _groupwise(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
@@ -241,7 +242,7 @@ def add_scaled(typing_context: Any, row: Any, factor: Any, table: Any, index: An
 
 @intrinsic
 def square_root(typing_context: Any, row: Any) -> Any:
-    """Return the square root of every number."""
+    """Return the square root of every number in a row."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         name = f"llvm.sqrt.{_suffix(row)}"
@@ -253,7 +254,7 @@ def square_root(typing_context: Any, row: Any) -> Any:
 
 @intrinsic
 def keep_where(typing_context: Any, row: Any, bits: Any, index: Any) -> Any:
-    """Return ``row`` with zero where the bit is not set in row ``index`` of ``bits``, uint8[rows, groups]."""
+    """Return ``row`` with zeros where row ``index`` of ``bits``, uint8[rows, groups], has no bit set."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.args[1])(context, builder, arguments[1])
@@ -299,7 +300,7 @@ largest = _reduced("fmax", lambda builder, a, b: builder.select(builder.fcmp_ord
 
 @intrinsic
 def first_place(typing_context: Any, row: Any, value: Any) -> Any:
-    """Return the place of the first number equal to ``value``; past the end if there is none."""
+    """Return the index of the first number equal to ``value``; past the end if there is none."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         number = context.cast(builder, arguments[1], signature.args[1], row.element)
@@ -318,7 +319,7 @@ def first_place(typing_context: Any, row: Any, value: Any) -> Any:
     return types.int64(row, value), code
 
 
-# exponential: exp(x) = 2**n exp(r) with n whole and |r| <= ln(2) / 2, and a polynomial for exp(r)
+# exponential: exp(x) = 2**n exp(r) with an integer n and |r| <= ln(2) / 2, and a polynomial for exp(r)
 
 _COEFFICIENTS = {
     types.float32: [1 / 5040, 1 / 720, 1 / 120, 1 / 24, 1 / 6, 1 / 2, 1.0, 1.0],
@@ -358,7 +359,7 @@ def _exponential(builder: Any, kind: Any, x: Any) -> Any:
     n = _called(
         builder, f"llvm.floor.{_suffix(kind)}", vector, [builder.fadd(scaled, _constant(vector, 0.5))]
     )
-    # no reordering here: the two steps exist to be rounded one after the other
+    # no reordering here: the two subtractions must be rounded separately
     rest = builder.fsub(x, builder.fmul(n, _constant(vector, _LN2_HIGH)))
     rest = builder.fsub(rest, builder.fmul(n, _constant(vector, _LN2_LOW)))
     total = _constant(vector, _COEFFICIENTS[kind.element][0])

@@ -1,14 +1,14 @@
 """Forward, backward and Viterbi where a label depends on the two before: rows as in `chain_rows`.
 
-A sum of paths is kept for every pair of labels in a row, so a token has a row for each label before it and a
-column for each label of its own. What follows a pair (left, middle) has scores in a row of the pair's own if
-some triple that begins with it has a weight, and otherwise in the row that all others with that middle label
-share. Own rows take a step each; pairs that share one are added up first, also where paths begin: the first
-label of a sentence, with none to its left, shares. Few triples of labels occur, so that most pairs share.
+A sum of paths is kept for every pair of adjacent labels, so a token has a row for each previous label and a
+column for each of its own labels. The scores after a pair (left, middle) are in the pair's own row if some
+triple that begins with it has a weight, and otherwise in a row shared by all pairs with that middle label.
+Each own row takes one step; pairs that share a row are summed first. The first label of a sentence, which has
+no left label, uses the shared row. Few triples of labels have weights, so most pairs share.
 
-One sentence's room, real[longest * (labels + 2), columns], has a row for each token, its weights; then a row
-for each token, the sums of the paths that share; then ``labels`` rows for each token, the sums of all paths,
-in row ``labels * token + before``. Scaling, and what is done about sentences that are too faint, are those of
+The scratch space of a sentence, real[longest * (labels + 2), columns], has a row for each token with its
+weights; then a row for each token with the sums of the paths that share a row; then ``labels`` rows for each
+token with the sums of all paths, in row ``labels * token + before``. Scaling and underflow are handled as in
 `chain_rows`. Each kernel works on sentences ``first`` to ``last``.
 """
 
@@ -52,17 +52,17 @@ class LongSteps(NamedTuple):
     """Scores of a label after two others, in the forms that the kernels read.
 
     start : int64[labels + 1]
-        Own rows of the pairs with middle label ``m`` are ``start[m]:start[m + 1]``.
+        The own rows of pairs with middle label ``m`` are ``start[m]:start[m + 1]``.
     left : int64[own rows]
-        Left label of each, ascending for each middle label.
+        The left label of each own row, ascending for each middle label.
     row : int64[labels, labels]
-        Row of each pair (left, middle): its own or, after the own rows, the one its middle label shares.
+        The row of each pair (left, middle): its own row or, after the own rows, the shared row of ``middle``.
     score : real[own rows + labels, columns]
-        Score of a label (column) after a pair, less the largest score of all; FORBIDDEN in the padding.
+        Score of a label (column) after a pair, minus the largest score; FORBIDDEN in the padding.
     weight : real[own rows + labels, columns]
         exp of it; zero in the padding.
     share_score : real[labels, columns]
-        Zero where a left (row) and a middle label (column) share a row and are not forbidden, else FORBIDDEN.
+        Zero if a left (row) and a middle label (column) use a shared row and are allowed, else FORBIDDEN.
     share : real[labels, columns]
         exp of it.
     """
@@ -78,13 +78,13 @@ class LongSteps(NamedTuple):
 
 @hot
 def _row(begin: int, offset: int) -> np.uint64:
-    """Number of a row, unsigned: the compiler then spends nothing on rows counted from the end."""
+    """Return the number of a row as unsigned, which saves the compiler the check for negative indices."""
     return np.uint64(begin + offset)
 
 
 @hot
 def _arrivals(groups: Groups, steps: LongSteps, alpha: Floats, shared: int, before: int, middle: int) -> Row:
-    """Sums of paths that go on from a middle label; those of the token before start at row ``before``."""
+    """Return the sums of paths from a middle label; the previous token's rows start at ``before``."""
     even = load_row(groups, steps.weight, len(steps.left) + middle) * alpha[shared, middle]
     odd = zero_row(groups, alpha)
     begin, end = steps.start[middle], steps.start[middle + 1]
@@ -99,7 +99,7 @@ def _arrivals(groups: Groups, steps: LongSteps, alpha: Floats, shared: int, befo
 
 @inner
 def forward(groups: Groups, length: int, steps: LongSteps, alpha: Floats) -> tuple[float, float]:
-    """Write the sums of paths; rescale the weights; return (log of what was divided out, last sum)."""
+    """Write the sums of paths and rescale the weights; return the log of the scale, and the last sum."""
     labels, own_rows = len(steps.share), len(steps.left)
     longest = len(alpha) // (labels + 2)
     sums = load_row(groups, alpha, 0)
@@ -147,10 +147,9 @@ def backward(
     out: Floats,
     offset: int,
 ) -> float:
-    """Add ``amount`` times the marginals to the rows of ``out``; return how far pairs reach (see FAR).
+    """Add ``amount`` times the marginals to the rows of ``out``; return the total of the backward sums (see FAR).
 
-    The rows of ``onward`` become those that the sums over transitions need; ``amount`` is divided by the last
-    sum.
+    The rows of ``onward`` become those that the transition sums need; ``amount`` includes 1 / the last sum.
     """
     labels, own_rows = len(steps.share), len(steps.left)
     longest = len(alpha) // (labels + 2)
@@ -181,7 +180,7 @@ def backward(
 
 @hot
 def _step_back(groups: Groups, steps: LongSteps, here: int, onward: Floats) -> None:
-    """Write the sums of what follows the token before; those of pairs that share a row are in row 0."""
+    """Write the backward sums of the previous token; those of pairs that share a row come from row 0."""
     labels = len(steps.share)
     before = here - labels
     shared = load_row(groups, onward, 0)
@@ -198,7 +197,7 @@ def _step_back(groups: Groups, steps: LongSteps, here: int, onward: Floats) -> N
 def add_transitions(
     groups: Groups, length: int, steps: LongSteps, alpha: Floats, onward: Floats, edge: Floats
 ) -> None:
-    """Add to the rows of ``edge`` the products of sums before and after; `LongSteps.weight` comes later."""
+    """Add to ``edge`` the products of sums before and after; the caller multiplies by the weights later."""
     labels = len(steps.share)
     longest = len(alpha) // (labels + 2)
     begin, end = 2 * longest + 2 * labels, 2 * longest + labels * length
@@ -244,7 +243,7 @@ def _read_scores(
     weight: Floats,
     residual: Floats,
 ) -> tuple[bool, float]:
-    """Do what `chain_rows.read_scores` does; the lead counts only if all labels are known."""
+    """Compute `chain_rows.read_scores` for triples; the lead is valid only if all labels are known."""
     partial, lead = False, 0.0
     for token in range(begin, end):
         label = known.truth[token]
@@ -276,16 +275,16 @@ def expectations(
     edge: Floats,
     loss: Floats,
 ) -> None:
-    """Loss of the sentences, and expected minus observed labels of their tokens.
+    """Compute the loss of the sentences, and the expected minus observed labels of their tokens.
 
     scratch : real[4, longest * (labels + 2), columns]
     residual : real[tokens, columns]
-        Expected minus observed, overwritten; zero for a sentence too faint for this precision.
+        Expected minus observed, overwritten; zero for a sentence that underflows.
     edge : real[own rows + labels, columns]
-        Products for the expected transitions, added to; less those of the paths that agree with what is
-        known, for sentences with a label that is not known.
+        Products for the expected transitions are added to it; for sentences with an unknown label, those of
+        the paths that agree with what is known are subtracted.
     loss : float64[sentences]
-        Minus the log-likelihood; NaN for a sentence too faint for this precision, or without a path.
+        Negative log-likelihood; NaN for a sentence that underflows or has no path.
     """
     alpha, onward, alpha_known, onward_known = scratch[0], scratch[1], scratch[2], scratch[3]
     for sentence in range(first, last):
@@ -334,9 +333,8 @@ def marginals(
 ) -> None:
     """Write label probabilities of the tokens, and log Z of each sentence.
 
-    log Z is NaN, and the probabilities are zero, for a sentence too faint for this precision or without a
-    path; what was taken off the transitions is not in it. ``scratch`` is real[2, longest * (labels + 2),
-    columns].
+    log Z is NaN, and the probabilities are zero, for a sentence that underflows or has no path; it does not
+    include the shift of the transitions. ``scratch`` is real[2, longest * (labels + 2), columns].
     """
     alpha, onward = scratch[0], scratch[1]
     for sentence in range(first, last):
@@ -356,7 +354,7 @@ def marginals(
 
 @hot
 def _best_arrival(groups: Groups, steps: LongSteps, best: Floats, before: int, middle: int) -> Row:
-    """For each label, the best score of a path that goes on to it from a middle label."""
+    """Return, for each label, the best score of a path that arrives there from a middle label."""
     arrival = load_row(groups, steps.score, len(steps.left) + middle) + best[0, middle]
     for row in range(steps.start[middle], steps.start[middle + 1]):
         from_left = best[_row(before, steps.left[row]), middle]
@@ -366,7 +364,7 @@ def _best_arrival(groups: Groups, steps: LongSteps, best: Floats, before: int, m
 
 @hot
 def _trace_back(groups: Groups, steps: LongSteps, best: Floats, begin: int, length: int, path: Ints) -> float:
-    """Write the best path of a sentence of two tokens or more, from its end; return its score."""
+    """Write the best path of a sentence of two or more tokens, from its end; return its score."""
     labels = len(steps.share)
     here = 1 + labels * (length - 2)
     row = load_row(groups, best, here)
@@ -403,10 +401,10 @@ def decode(
     path: Ints,
     score: Floats,
 ) -> None:
-    """Write a best path for each sentence, and its score; the lowest labels among equals.
+    """Write a best path for each sentence, and its score; ties go to the lowest labels.
 
-    ``best`` (real[longest * labels + 1, columns]) is scratch. What was taken off the transitions is not in
-    the score.
+    ``best`` (real[longest * labels + 1, columns]) is scratch space. The score does not include the shift of
+    the transitions.
     """
     labels = len(steps.share)
     for sentence in range(first, last):

@@ -1,10 +1,10 @@
-"""Chains at shifted scores: what is measured of them, their marginals, and their best paths.
+"""Chains at shifted scores: their measured values, their marginals, and their best paths.
 
-Chains share tables of transitions; an energy measures sums over a chain that do not depend on its length:
-expected numbers of labels (over all places, weighted by how far along they are, at the first and at the last
-place) and of neighboring pairs. These are the *statistics* of a chain, float64[4 S + S S]; measured numbers
-are sparse combinations of them. So a shift of the measured numbers is a shift of four rows and of one table,
-most often of few of its entries, and a chain of T places costs two products with a table for each place.
+Chains share transition tables. An energy measures sums over a chain that do not depend on its length:
+expected numbers of labels (over all places, weighted by relative position, at the first and at the last
+place) and of neighboring pairs. These are the *statistics* of a chain, float64[4 S + S S]; measured values
+are sparse combinations of them. A shift of the measured values is therefore a shift of four rows and of one
+table, usually of few of its entries, and a chain of T places costs two products with a table per place.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from factorwise.kernels.compile.compiler import inner
 from factorwise.types import Floats, Ints
 
 PROFILES = 4
-LANES = 4  # labels are padded to a multiple of these: loops without a remainder run faster
-FARTHEST = 300.0  # that scores of transitions may be moved: beyond, entries of a table vanish beside others
+LANES = 4  # labels are padded to a multiple of this, because loops without a remainder are faster
+FARTHEST = 300.0  # maximum shift of transition scores: beyond it, entries of a table underflow
 
 
 class Chains(NamedTuple):
     """The chains.
 
     node : float64[places, S]
-        Scores of all, one chain after the other.
+        Scores of all chains, concatenated.
     start : int64[chains + 1]
-        Where each begins.
+        Where each chain begins.
     edge, edge_weight : float64[tables, S, S]
-        Scores of transitions, and the exp of them with a largest of 1 in each table.
+        Transition scores, and the exp of them with a maximum of 1 in each table.
     edge_peak : float64[tables]
-        The largest score of each.
+        The largest score of each table.
     table : int64[chains]
-        Which table each chain has.
+        The table of each chain.
     """
 
     node: Floats
@@ -54,16 +54,16 @@ class Measured(NamedTuple):
     """The energy.
 
     row_start, column, coefficient
-        Sparse rows over the statistics, one for each measured number.
+        Sparse rows over the statistics, one for each measured value.
     profile_used : int64[4]
-        Which of the four sums of labels occur.
+        Which of the four label sums are used.
     pair : int64[pairs]
-        Which pairs occur, ``left * S + right``.
+        The pairs that are used, ``left * S + right``.
     all_pairs
-        Whether all pairs are summed: because they are wanted, or because many occur.
+        Whether all pairs are summed, because they are requested or because many are used.
     kind : int64[measurements]
     target, width : float64[measurements]
-        Loss of each measured number.
+        Loss of each measured value.
     weights : float64[chains or 1, measurements]
     """
 
@@ -80,14 +80,14 @@ class Measured(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch of one thread, in few arrays: the compiler takes its time for each.
+    """Scratch space of one thread, in few arrays, because compilation time grows with their number.
 
     rows : float64[4, longest, S]
-        Weights, sums over beginnings, marginals, sums over endings.
+        Weights, forward sums, marginals, backward sums.
     ends : float64[longest + S]
-        What rows were divided by; one more row.
+        The scale of each row; one more row.
     statistics : float64[2, 4 S + S S]
-        Of the chain, and how much their scores are shifted.
+        The statistics of the chain, and the shift of their scores.
     edge_weight : float64[1, S, S]
     points : float64[5, measurements]
         For the solver.
@@ -111,7 +111,7 @@ def _profile(kind: int, place: int, length: int) -> float:
 
 @inner
 def _move_scores(measured: Measured, shift: Floats, moved: Floats, size: int) -> float:
-    """Carry a shift of the measured numbers back to the statistics; return how far pairs are moved."""
+    """Convert a shift of the measured values to the statistics; return the largest shift of a pair."""
     moved[: PROFILES * size] = 0.0
     pairs = moved[PROFILES * size :]
     for at in range(len(measured.pair)):
@@ -145,7 +145,7 @@ def _shifted_row(
 
 @inner
 def use_table(tables: Floats, table: int, own: Floats) -> None:
-    """Begin with a table of transitions; where no pair occurs, it stays as it is."""
+    """Copy a transition table to the scratch space; entries of pairs that are not used stay as they are."""
     for left in range(len(own)):
         for right in range(len(own)):
             own[left, right] = tables[table, left, right]
@@ -153,9 +153,9 @@ def use_table(tables: Floats, table: int, own: Floats) -> None:
 
 @inner
 def answer(chains: Chains, chain: int, measured: Measured, work: Work, shift: Floats, found: Floats) -> float:
-    """Write the measured numbers at a shift, and the marginals; return log Z, NaN where it is lost.
+    """Write the measured values and the marginals at a shift; return log Z, or NaN if it underflows.
 
-    The chain's table of weights has been begun with.
+    `use_table` must have copied the chain's table of weights before.
     """
     begin, table = chains.start[chain], chains.table[chain]
     length, size = chains.start[chain + 1] - begin, chains.node.shape[1]
@@ -196,7 +196,7 @@ def answer(chains: Chains, chain: int, measured: Measured, work: Work, shift: Fl
 
 @inner
 def _sum_pairs(measured: Measured, work: Work, alpha: Floats, onward: Floats) -> None:
-    """Write the expected numbers of the pairs that occur."""
+    """Write the expected numbers of the pairs that are used."""
     length, size = alpha.shape
     for at in range(len(measured.pair)):
         left, right = measured.pair[at] // size, measured.pair[at] % size
@@ -208,7 +208,7 @@ def _sum_pairs(measured: Measured, work: Work, alpha: Floats, onward: Floats) ->
 
 @inner
 def _sum_labels(measured: Measured, marginal: Floats, statistics: Floats) -> None:
-    """Write the sums of labels that occur."""
+    """Write the label sums that are used."""
     length, size = marginal.shape
     for kind in range(PROFILES):
         if measured.profile_used[kind] == 1:
@@ -223,10 +223,10 @@ def _sum_labels(measured: Measured, marginal: Floats, statistics: Floats) -> Non
 
 @inner
 def best_path(chains: Chains, chain: int, measured: Measured, work: Work, shift: Floats, path: Ints) -> None:
-    """Write a best path at shifted scores; the lowest labels among equals, from the last place on.
+    """Write a best path at shifted scores; ties go to the lowest labels, from the last place on.
 
-    The chain's table of scores has been begun with. Scores of beginnings are kept, and who reached the best
-    one is asked on the way back, for the labels of the path alone: the way there is then a sum and a maximum.
+    `use_table` must have copied the chain's table of scores before. The forward pass keeps only scores; the
+    best predecessor is found on the way back, for the labels of the path alone.
     """
     begin, size = chains.start[chain], chains.node.shape[1]
     length = chains.start[chain + 1] - begin
@@ -259,7 +259,7 @@ def best_path(chains: Chains, chain: int, measured: Measured, work: Work, shift:
 
 @inner
 def _best_before(before: Floats, table: Floats, now: Floats) -> None:
-    """Write the score of the best way to each label."""
+    """Write the best score of a path to each label, without the label's own score."""
     size = len(now)
     now[:] = -np.inf
     for left in range(0, size, LANES):
