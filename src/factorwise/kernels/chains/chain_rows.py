@@ -138,7 +138,7 @@ def backward(
     out: Floats,
     offset: int,
 ) -> float:
-    """Add ``amount`` times the marginals to the rows of ``out``; return the total of the backward sums (see FAR).
+    """Add ``amount`` times the marginals to the rows of ``out``; return the total backward sum (see FAR).
 
     The rows of ``weight`` become those that the transition sums need; ``amount`` includes 1 / the last sum.
     """
