@@ -1,4 +1,4 @@
-"""The context of a pair: what the clusters of its two records say, beyond the two records themselves."""
+"""The context of a pair: evidence from the clusters of its two records, beyond the records themselves."""
 
 from __future__ import annotations
 

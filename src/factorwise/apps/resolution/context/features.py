@@ -1,12 +1,12 @@
-"""What the two clusters of a pair say: about their links, values, words and numbers.
+"""Context features of the two clusters of a pair: their links, values, words and numbers.
 
 ``links``
-    The scores of all pairs that connect the two clusters, which bring in evidence by way of others.
+    The scores of all pairs that connect the two clusters, which add indirect evidence through other records.
 ``values``
-    How often a value of one cluster equals one of the other, which share of the smaller side's values the
-    other has, and the *urn gain*: how much more probable the values of both are as draws from one urn than
-    from two (of a Dirichlet-multinomial with the frequencies of the column as base), per value of the smaller
-    side. It counts a value once however often it comes again.
+    The probability that a value of one cluster equals one of the other, the share of the smaller side's
+    values that the other has, and the *urn gain*: how much more probable the values of both are as draws from
+    one urn than from two (of a Dirichlet-multinomial with the frequencies of the column as base), per value
+    of the smaller side. Repetitions of the same value add little to it.
 ``words``
     The cosine of the two bags of words, weighted by rarity, and the share of the smaller that the other has.
 ``numbers``
@@ -55,7 +55,7 @@ OF_VALUES, OF_WORDS, OF_NUMBERS = (
 
 
 class ContextFeature(NamedTuple):
-    """A number that is computed of two clusters: of which form of which field, and what it is."""
+    """A number computed from two clusters: its field, form and measure."""
 
     field: str
     form: str
@@ -63,12 +63,12 @@ class ContextFeature(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is called where weights are listed."""
+        """The name of the feature in lists of weights."""
         return f"entities, {self.field}: {self.measure} of {self.form}"
 
 
 def context_features(normal: NormalTable) -> list[ContextFeature]:
-    """Name all that can be said of the clusters of records with these fields."""
+    """Return all context features of clusters of records with these fields."""
     found = [ContextFeature(LINKS, LINKS, name) for name in LINK_MEASURES]
     for field in normal.values():
         for forms, measures in ((VALUES, OF_VALUES), (WORDS, OF_WORDS), (NUMBERS, OF_NUMBERS)):
@@ -79,10 +79,10 @@ def context_features(normal: NormalTable) -> list[ContextFeature]:
 
 
 class PairContext:
-    """Pairs of records among clusters.
+    """Pairs of records with the clusters of both records.
 
     first, second, score
-        The pairs and their scores by themselves.
+        The pairs, and their scores without context.
     labels
         The cluster of each record.
     """
@@ -93,7 +93,7 @@ class PairContext:
         self._kept: tuple[tuple[str, str], dict[str, Sides]] = (("", ""), {})
 
     def values(self, feature: ContextFeature) -> NDArray[np.float32]:
-        """Return a feature of each pair; NaN where a side has nothing to compare."""
+        """Return a feature of each pair; NaN where one side has no value."""
         return self.pairs.values(self._sides(feature))
 
     def levels(self, feature: ContextFeature, cuts: Cuts) -> NDArray[np.uint8]:
@@ -101,7 +101,7 @@ class PairContext:
         return self.pairs.levels(self._sides(feature), cuts)
 
     def _sides(self, feature: ContextFeature) -> Sides:
-        """Return a feature of each pair of clusters; those of one form are computed together."""
+        """Return a feature of each pair of clusters; features of one form are computed together."""
         key = feature.field, feature.form
         if self._kept[0] != key:
             self._kept = key, dict(self._computed(*key))
@@ -128,12 +128,12 @@ def _tally_of_strings(pairs: ClusterPairs, column: Strings) -> _Tally:
 
 
 class _Tally:
-    """What clusters have of the values of a column.
+    """Counts of the values of a column in each cluster.
 
     column
-        The values of each record; how frequent they are is counted in the whole table.
+        The values of each record, with their frequencies in the whole table.
     squared
-        Weigh values by the square of their rarity, as a cosine does, rather than by the rarity.
+        Whether values are weighted by their squared rarity, as a cosine needs, instead of their rarity.
     """
 
     def __init__(self, pairs: ClusterPairs, column: Lists, *, squared: bool) -> None:
@@ -146,7 +146,7 @@ class _Tally:
         self.base = np.maximum(seen, 1) / max(int(seen.sum()), 1)
 
     def by_cluster(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-        """Return where the values of each cluster begin, which they are, and how often it has each."""
+        """Return the start of each cluster's values, the values, and their counts in the cluster."""
         clusters, width = len(self.pairs.size), len(self.weight)
         keys = np.sort(np.repeat(self.pairs.label, np.diff(self.offsets)) * width + self.codes)
         first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
@@ -156,7 +156,7 @@ class _Tally:
         return start, value.astype(np.int32), count.astype(np.int32)
 
     def sides(self) -> Iterator[tuple[str, Sides]]:
-        """Yield each measure of values and words."""
+        """Yield each measure of values or words, with its name."""
         pairs, rows = self.pairs, self.by_cluster()
         cluster = np.repeat(np.arange(len(pairs.size)), np.diff(rows[0]))
         number = np.bincount(cluster, rows[2], minlength=len(pairs.size))
@@ -170,7 +170,7 @@ class _Tally:
         cluster_overlaps(*mine, *rows, self.weight, self.base, record, home, True, gains, inside)
         count = np.diff(self.offsets)
         own = count[record].astype(np.float64)
-        # added up for each record by itself: it must not depend on which others are looked at
+        # summed for each record by itself, so that rounding does not depend on the other records
         own_total = np.bincount(
             np.repeat(np.arange(len(count)), count), self.weight[self.codes], minlength=len(count)
         )[record]
@@ -184,7 +184,7 @@ class _Tally:
 
 
 class _Overlap(NamedTuple):
-    """Sums over what two sides share, and for either side the weights and the number of its values."""
+    """Sums over the values that two sides share, and the total weight and number of values of each."""
 
     shared: Floats
     weight: Floats
@@ -193,14 +193,14 @@ class _Overlap(NamedTuple):
     other_number: Floats
 
     def measured(self, function: Callable[[_Overlap], Floats]) -> Floats:
-        """Return a measure of the two sides; NaN where one of them has no values."""
+        """Return a measure of the two sides; NaN where one side has no values."""
         with np.errstate(invalid="ignore", divide="ignore"):
             found = function(self)
         return np.where((self.number > 0) & (self.other_number > 0), found, np.nan)
 
 
 def _overlap_measure(name: str) -> Callable[[_Overlap], Floats]:
-    """Return a measure of values or words."""
+    """Return the function of a measure of values or words."""
     measures: dict[str, Callable[[_Overlap], Floats]] = {
         "agreement": lambda two: two.shared[:, 0] / (two.number * two.other_number),
         "coverage": lambda two: two.shared[:, 1] / np.minimum(two.weight, two.other_weight),
@@ -211,7 +211,7 @@ def _overlap_measure(name: str) -> Callable[[_Overlap], Floats]:
 
 
 def _urn_gain(two: _Overlap) -> Floats:
-    from scipy.special import gammaln  # here, so that models without a context do not load SciPy
+    from scipy.special import gammaln  # imported here, so that models without context do not load SciPy
 
     both = two.number + two.other_number
     drawn = gammaln(1.0 + both) - gammaln(1.0 + two.number) - gammaln(1.0 + two.other_number)
@@ -232,7 +232,7 @@ LINK_MEASURES = (
 
 
 def _link_sides(pairs: ClusterPairs, score: NDArray[np.float32]) -> Iterator[Sides]:
-    """Yield what the links between two sides say, in the order of `LINK_MEASURES`."""
+    """Yield the features of the links between two sides, in the order of `LINK_MEASURES`."""
     probability = 0.5 * (1.0 + np.tanh(0.5 * score.astype(np.float64)))
     across, inside = score[pairs.across].astype(np.float64), score[pairs.inside].astype(np.float64)
     size = pairs.size.astype(np.float64)
@@ -254,7 +254,7 @@ def _link_sides(pairs: ClusterPairs, score: NDArray[np.float32]) -> Iterator[Sid
 
 
 class _LinkSums:
-    """Sums, and the highest and lowest, of the scores and probabilities of links, by group."""
+    """Sums and extremes of the scores and probabilities of links, by group."""
 
     def __init__(self, group: Ints, score: Floats, probability: Floats, groups: int) -> None:
         self.count = np.bincount(group, minlength=groups).astype(np.float64)
@@ -269,7 +269,7 @@ class _LinkSums:
 
 
 def _best_of_records(pairs: ClusterPairs, probability: Floats) -> Floats:
-    """Sum up, for each pair of clusters, the best probability that each record has with the other cluster."""
+    """Sum, for each pair of clusters, the highest probability of each record with the other cluster."""
     record = np.concatenate([pairs.ends_across[0], pairs.ends_across[1]])
     pair = np.tile(pairs.pair, 2)
     key = record * np.int64(max(len(pairs.one), 1)) + pair
@@ -281,7 +281,7 @@ def _best_of_records(pairs: ClusterPairs, probability: Floats) -> Floats:
 
 
 def _number_sides(pairs: ClusterPairs, values: Floats) -> Iterator[Sides]:
-    """Yield the gap between the ranges of two sides, and the span of both."""
+    """Yield the gap between the ranges of two sides, and the span of both together."""
     low, next_low = _two_lowest(pairs, values)
     high, next_high = (-found for found in _two_lowest(pairs, -values))
     home, own = pairs.label[pairs.record], values[pairs.record]
@@ -294,7 +294,7 @@ def _number_sides(pairs: ClusterPairs, values: Floats) -> Iterator[Sides]:
 
 
 def _two_lowest(pairs: ClusterPairs, values: Floats) -> tuple[Floats, Floats]:
-    """Return the lowest and the next value of each cluster; infinity where there is none."""
+    """Return the lowest and second lowest value of each cluster; infinity if there is none."""
     known = np.where(np.isnan(values), np.inf, values)
     order = np.lexsort((known, pairs.label))
     ordered, start = np.append(known[order], np.inf), starts_of(pairs.size)[:-1]

@@ -1,8 +1,8 @@
 """Pairs of records, grouped by the two clusters that they connect.
 
-Many pairs of records connect the same two clusters, so that what the clusters say is computed once for all of
-them. For two records of one cluster the two sides are either record and the rest of the cluster; the pair
-then has the mean of both.
+Many pairs of records connect the same two clusters, so features of clusters are computed only once for all of
+them. If both records are in one cluster, the two sides are a record and the rest of the cluster, and the pair
+gets the mean of the values of its two records.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.comparisons import Cuts, HasPairs
 from factorwise.types import Floats, Ints
 
-STRETCH = 1 << 22  # pairs that are looked at in one go
+STRETCH = 1 << 22  # pairs processed at a time
 
 
 class Sides(NamedTuple):
-    """A number for each pair of clusters, and one for each record and the rest of its cluster."""
+    """A number for each pair of clusters, and one for each record against the rest of its cluster."""
 
     across: Floats
     inside: Floats
 
 
 def cluster_parts(pairs: HasPairs, label: Ints, most: int) -> Iterator[NDArray[np.int32]]:
-    """Yield which pairs connect the same clusters, about ``most`` pairs at a time.
+    """Split pairs into parts of about ``most`` pairs; pairs of the same clusters share a part.
 
     label
         The cluster of each record, numbered from 0 on. A pair belongs to its cluster with the lower number,
@@ -63,18 +63,18 @@ def _lower_clusters(pairs: HasPairs, label: Ints, low: int) -> Ints:
 
 
 class ClusterPairs:
-    """The pairs of clusters that pairs of records connect.
+    """The pairs of clusters that are connected by pairs of records.
 
     label, size
-        The cluster of each record, numbered from 0 on, and the records of each.
+        The cluster of each record, numbered from 0 on, and the number of records of each cluster.
     one, two : int64[pairs of clusters]
-        The clusters of each pair that some pair of records in different clusters connects.
+        The two clusters of each connected pair of clusters.
     record : int64[.]
         Records that have a pair inside their cluster.
     pair
-        For each pair of records in two clusters, which pair of clusters it connects.
+        The number of the pair of clusters of each pair of records in different clusters.
     ends
-        For each pair of records in one cluster, the places of the two in ``record``.
+        The positions in ``record`` of the two records of each pair in one cluster.
     """
 
     def __init__(self, first: Ints, second: Ints, labels: Ints) -> None:
@@ -93,14 +93,14 @@ class ClusterPairs:
         self.ends_across = np.stack([first[self.across], second[self.across]])
 
     def levels(self, sides: Sides, cuts: Cuts) -> NDArray[np.uint8]:
-        """Return the level of each pair of records."""
+        """Return the level of a feature for each pair of records."""
         found = np.empty(len(self.is_inside), np.uint8)
         found[self.across] = cuts.levels(sides.across.astype(np.float32))[self.pair]
         found[self.inside] = cuts.levels(self._means(sides))
         return found
 
     def values(self, sides: Sides) -> NDArray[np.float32]:
-        """Return the number of each pair of records."""
+        """Return the value of a feature for each pair of records."""
         found = np.empty(len(self.is_inside), np.float32)
         found[self.across] = sides.across[self.pair]
         found[self.inside] = self._means(sides)

@@ -1,9 +1,9 @@
-"""A second look at pairs: their scores among the clusters that a first, strict pass found.
+"""The context model: score pairs again, given the clusters of a first, strict pass.
 
-The records are clustered once by the scores of the pairs, strictly: pairs count as if they were less alike by
-`STRICTNESS`. Every candidate pair then has features of the clusters of its two records. Its score in context
-is that of the pair by itself times a slope, a shift, and a sum of tables over the levels of these features.
-The search for the entities uses these scores.
+The records are first clustered by pair scores that are lowered by `STRICTNESS`. Every candidate pair then has
+features of the clusters of its two records. Its score in context is its score without context times a slope,
+plus a shift, plus the weights of the levels of these features. The search for the entities uses the scores in
+context.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from factorwise.validation import as_number, check_weights
 
 STRICTNESS = float(
     np.log(0.8 / 0.2)
-)  # a pair with a probability of 0.8 has a score of zero in the first pass
+)  # in the first pass, a pair with a match probability of 0.8 has a score of zero
 FIRST_PASS = LinkSearch(rounds=4, extra=0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContextModel:
-    """Weights of the levels of features of two clusters.
+    """Weights of the levels of context features.
 
     features, cuts
-        What is computed of them, and where its levels begin.
+        The features, and the thresholds of their levels.
     weights
-        Of a pair whatever its levels, and of the levels. Those of a pair that is not linked, and of a
-        cluster, are added to those of the first pass.
+        The shift of every link, and the weights of the levels. The unlinked pair weight and the cluster
+        weight are added to those of the first pass.
     slope
-        By which the score of the pair by itself is multiplied.
+        The factor of the score without context.
     """
 
     features: tuple[ContextFeature, ...]
@@ -52,12 +52,12 @@ class ContextModel:
         check_weights("slope of the context", np.array([self.slope]))
 
     def shifted(self, learned: LevelWeights, unlinked: float) -> ContextModel:
-        """Return the model with a shift of the scores, and other weights that were learned for them.
+        """Return the model with weights that were learned together with user-defined templates.
 
         learned
-            Weights of a pair that is not linked, of a cluster, and what is added to those of links.
+            The unlinked pair weight, the cluster weight, and the shift that is added to link scores.
         unlinked
-            Weight of a pair that is not linked in the first pass.
+            The unlinked pair weight of the first pass.
         """
         values = self.weights.values.copy()
         values[LINK_WEIGHT] += learned.link
@@ -65,7 +65,7 @@ class ContextModel:
         return replace(self, weights=LevelWeights(self.weights.sizes, values))
 
     def scores(self, context: PairContext) -> NDArray[np.float32]:
-        """Return the scores of pairs in their context."""
+        """Return the scores of pairs in context."""
         found = np.float32(self.slope) * context.score + np.float32(self.weights.link)
         for feature, cuts, table in zip(self.features, self.cuts, self.weights.tables(), strict=True):
             found += table.astype(np.float32)[context.levels(feature, cuts)]
@@ -77,14 +77,14 @@ class ContextModel:
         return np.stack(each, axis=1) if each else np.zeros((len(context.score), 0), np.uint8)
 
     def with_pair_weights(self, pairs: LevelWeights) -> NDArray[np.float64]:
-        """Return the weights of the answer: of links, of the levels of comparisons, and of the features."""
+        """Return the combined weights: of links, of comparison levels, and of context features."""
         own, link = self.weights.values, pairs.values
         fixed = own[:FIXED_WEIGHTS] + link[:FIXED_WEIGHTS]
         fixed[LINK_WEIGHT] = own[LINK_WEIGHT] + self.slope * link[LINK_WEIGHT]
         return np.concatenate([fixed, self.slope * link[FIXED_WEIGHTS:], own[FIXED_WEIGHTS:]])
 
     def contributions(self, context: PairContext, pairs: Ints) -> list[list[tuple[str, float]]]:
-        """Return for some of the pairs what their context adds to the scores that they have by themselves."""
+        """Return the names and values that context adds to the scores of some of the pairs."""
         each = zip(self.features, self.cuts, self.weights.tables(), strict=True)
         steps = [
             [
@@ -101,7 +101,7 @@ class ContextModel:
         return found
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the slope and the features as plain values, for a model file."""
+        """Return the slope and the features as JSON values, for a model file."""
         features = [
             {**feature._asdict(), "edges": list(cuts.edges), "size": cuts.size}
             for feature, cuts in zip(self.features, self.cuts, strict=True)
@@ -110,7 +110,7 @@ class ContextModel:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], weights: NDArray[np.float64]) -> ContextModel:
-        """Read what `as_dict` gave."""
+        """Restore a model from the result of `as_dict` and its weights."""
         entries = saved["features"]
         features = tuple(ContextFeature(one["field"], one["form"], one["measure"]) for one in entries)
         cuts = tuple(Cuts(tuple(one["edges"]), one["size"]) for one in entries)

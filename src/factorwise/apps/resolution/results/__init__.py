@@ -1,1 +1,1 @@
-"""What resolving gives: entities, how sure they are, their names, and why."""
+"""The results of resolution: entities, their probabilities and names, and explanations."""

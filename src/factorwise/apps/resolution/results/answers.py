@@ -1,4 +1,4 @@
-"""What resolving a table gives: entities, how sure they are, what else they could be, one record for each."""
+"""The resolution of a table: entities with probabilities, alternatives, and canonical records."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards.search import Found
 from factorwise.inference.merge_trees import LinkPosterior
 
-MOST_LISTED = 1_000_000  # doubtful pairs
-MOST_GROUPS = 10_000  # doubtful groups that are listed
+MOST_LISTED = 1_000_000  # most uncertain pairs that are listed
+MOST_GROUPS = 10_000  # most uncertain groups that are listed
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -26,18 +26,18 @@ class Resolution:
     """The entities of the records of a table.
 
     ids, entity
-        Of each record its id and the name of its entity, as Arrow arrays.
+        The id of each record and the name of its entity, as Arrow arrays.
     labels : int32[records]
-        The same as numbers: records with one number are of one entity.
+        The entity of each record as a number.
     confidence : float32[records]
-        The probability of each record's entity, given those of all other records.
+        The probability of each record's entity, given the entities of all other records.
     linked, found
-        The links that were weighed, and how the search ended.
+        The scored links, and the result of the search.
     posterior
-        Draws of other clusterings, if asked for.
+        Draws from the posterior, if requested.
     weighed : int64[.] or None
-        After an update, the rows that ``linked`` speaks of; the confidence of all others is NaN. None for
-        all rows.
+        After an update, the rows that ``linked`` covers; the confidence of all others is NaN. None for all
+        rows.
     """
 
     ids: pa.Array
@@ -59,21 +59,21 @@ class Resolution:
         return len(np.unique(self.labels))
 
     def table(self) -> pa.Table:
-        """Return one row per record: id, entity, confidence."""
-        confidence = pa.array(self.confidence, from_pandas=True)  # null where it is NaN
+        """Return a table with one row per record: id, entity and confidence."""
+        confidence = pa.array(self.confidence, from_pandas=True)  # NaN becomes null
         return pa.table({"id": self.ids, "entity": self.entity, "confidence": confidence})
 
     def entities(self) -> pa.Table:
-        """Return one row per entity: its name, its records, its coherence and its probability.
+        """Return a table with one row per entity: name, number of records, coherence and probability.
 
-        The coherence is the least confidence of its records, the probability that of these records, no more
-        and no less, being one entity: null where nothing was drawn.
+        The coherence is the lowest confidence of the records. The probability is that of exactly these
+        records being one entity; it is null without posterior draws.
         """
         _, first, number, size = np.unique(
             self.labels, return_index=True, return_inverse=True, return_counts=True
         )
         least = np.ones(len(first), np.float32)
-        with np.errstate(invalid="ignore"):  # NaN where nothing was weighed
+        with np.errstate(invalid="ignore"):  # NaN where records were not resolved again
             np.minimum.at(least, number, self.confidence)
         names = self.entity.take(pa.array(first))
         coherence = pa.array(least, from_pandas=True)
@@ -87,10 +87,10 @@ class Resolution:
         )
 
     def pairs(self) -> pa.Table:
-        """Return the doubtful pairs: ids, and the probability that they are of one entity.
+        """Return a table of the uncertain pairs: two ids, and the probability that the pair is a match.
 
-        Of records that must be together each stands in pairs of its own. The most doubtful come first, a
-        million at most.
+        Each of several records that must be together has its own rows. The most uncertain pairs come first,
+        and there are at most a million.
         """
         posterior, graph = self._drawn(), self.linked.walk.graph
         found = posterior.uncertain_pairs()[:MOST_LISTED]
@@ -110,11 +110,11 @@ class Resolution:
         return pa.table(columns)
 
     def second_best(self) -> pa.Table:
-        """Return for the groups of records in doubt the two clusterings that came up most.
+        """Return the two most frequent clusterings of each uncertain group of records.
 
-        One row per record of a group: its entity in the ``best`` and in the ``second`` clustering, named by
-        the smallest id of the group's records in it, and the shares of the draws in which the two came up.
-        The most doubtful groups come first, ten thousand at most.
+        The table has one row per record of a group: its entity in the ``best`` and in the ``second``
+        clustering, named by the smallest id of the group's records in it, and the shares of the draws with
+        these clusterings. The most uncertain groups come first, and there are at most ten thousand.
         """
         groups = doubtful_groups(self._drawn(), self.linked.walk.graph, MOST_GROUPS)
         size = np.array([len(group.items) for group in groups], np.int64)
@@ -143,11 +143,10 @@ class Resolution:
         return pa.table(columns)
 
     def canonical(self, table: pa.Table) -> pa.Table:
-        """Return one record per entity: in each column the value that most of its records have.
+        """Return one canonical record per entity, with the most frequent value of its records in each column.
 
-        Of values that are equally frequent the longest wins, then the first in the order of letters; missing
-        ones do not count. Columns that are called ``entity`` or ``records`` themselves get a ``_given``
-        behind their names.
+        Among equally frequent values the longest is chosen, then the first in alphabetical order. Missing
+        values are ignored. Columns named ``entity`` or ``records`` are renamed with the suffix ``_given``.
         """
         _, first, number = np.unique(self.labels, return_index=True, return_inverse=True)
         columns = {"entity": self.entity.take(pa.array(first))}
@@ -158,7 +157,7 @@ class Resolution:
         return pa.table(columns)
 
     def _entity_chances(self, rows: NDArray[np.int64]) -> pa.Array:
-        """Return the probability of the entities of some records; null where nothing was drawn."""
+        """Return the probability of the entities of some records; null without posterior draws."""
         chance = np.full(len(self.labels), np.nan, np.float32)
         if self.posterior is not None:
             weighed = np.arange(len(chance)) if self.weighed is None else self.weighed
@@ -173,7 +172,7 @@ class Resolution:
         return self.posterior
 
     def _rows_by_unit(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows that the items of the walk stand for, by item, and where those of each begin."""
+        """Return the start of each item's rows, and the rows of all items in order."""
         unit = self.linked.unit
         rows = np.argsort(unit, kind="stable")
         start = np.append(0, np.cumsum(np.bincount(unit, minlength=self.linked.links.n_items)))
@@ -206,5 +205,5 @@ def _as_text(values: pa.Array) -> pa.Array:
         if pa.types.is_nested(values.type):
             return pc.binary_join(values.cast(pa.list_(pa.string())), "|")
         return values.cast(pa.string())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # records within records, bytes that are no text
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # nested records, or bytes that are not text
         return pa.array([None if value is None else str(value) for value in values.to_pylist()])

@@ -1,8 +1,8 @@
-"""Groups of records whose clustering is in doubt, and the two clusterings of each that came up most.
+"""Groups of records whose clustering is uncertain, with the two most frequent clusterings of each group.
 
-Doubtful pairs connect what is listed together; records that they do not speak of stay away, however large
-their entities. Where many of them hang together, hardly any clustering of all comes up twice, which tells
-nothing: such a group is cut at its less doubtful pairs, until two clusterings make up most of the draws.
+A group consists of records that are connected by uncertain pairs; other records of their entities are not
+listed. In a large group hardly any clustering is drawn twice, so the two most frequent ones say little. Such
+a group is split at its less uncertain pairs, until two clusterings make up at least half of the draws.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from factorwise.inference.merge_trees import SURE, LinkPosterior
 from factorwise.kernels.graphs.components import component_numbers
 from factorwise.types import Ints
 
-CLEAR = 0.5  # of the draws: two clusterings with so many are worth telling
+CLEAR = 0.5  # share of draws that the two most frequent clusterings of a group must have
 
 
 class DoubtfulGroup(NamedTuple):
-    """Items whose clustering is in doubt.
+    """Items whose clustering is uncertain.
 
     best, second
-        A label for each item, the place of its cluster's first among them: in the clustering that came up
-        most, and in the next.
+        The label of each item in the most frequent clustering, and in the second one: the position of the
+        first item of its cluster.
     shares
-        Of the draws, in which the two came up.
+        The shares of the draws with these two clusterings.
     """
 
     items: NDArray[np.int64]
@@ -39,7 +39,7 @@ class DoubtfulGroup(NamedTuple):
 
 
 def doubtful_groups(posterior: LinkPosterior, graph: LinkGraph, most: int) -> list[DoubtfulGroup]:
-    """Return the groups, those with the most doubtful pairs first, ``most`` at most."""
+    """Return at most ``most`` groups, those with the most uncertain pairs first."""
     pairs = posterior.uncertain_pairs()
     return list(islice(_groups(posterior, graph, pairs, SURE), most))
 
@@ -47,9 +47,9 @@ def doubtful_groups(posterior: LinkPosterior, graph: LinkGraph, most: int) -> li
 def _groups(
     posterior: LinkPosterior, graph: LinkGraph, pairs: NDArray[np.int64], bound: float
 ) -> Iterator[DoubtfulGroup]:
-    """Yield the groups that some pairs connect, all of them more doubtful than ``bound``.
+    """Yield the groups that are connected by the given pairs, all more uncertain than ``bound``.
 
-    A group of which all draws have the same clustering is left out: there is no second one.
+    A group that has the same clustering in all draws is left out, because there is no second one.
     """
     draws = posterior.labels
     for part in _connected(graph, pairs):
@@ -66,7 +66,7 @@ def _groups(
 
 
 def _connected(graph: LinkGraph, pairs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Return the pairs that hang together, in the order of the first of each."""
+    """Return the pairs of each connected component, in the order of their first pairs."""
     if not len(pairs):
         return []
     ends = np.concatenate([graph.first[pairs], graph.second[pairs]])
@@ -89,7 +89,7 @@ def _two_best(items: NDArray[np.int64], draws: NDArray[np.int32]) -> DoubtfulGro
 
 
 def _first_places(labels: Ints) -> NDArray[np.int64]:
-    """Return labels that equal clusterings share: in each row, where the first of a cluster stands."""
+    """Return canonical labels of each row: the position of the first item of each cluster."""
     order = np.argsort(labels, axis=1, kind="stable")
     ordered = np.take_along_axis(labels, order, axis=1)
     new = np.ones(labels.shape, bool)

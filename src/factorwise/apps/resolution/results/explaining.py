@@ -1,10 +1,10 @@
-"""Why two records are together or apart: what each factor contributes.
+"""Explanations of why two records are together or apart: the contribution of each factor.
 
-The score of a clustering is a sum over clusters and over the pairs inside them (see `LinkTemplate`), and of
-what templates of one's own add. Putting two records that stand alone together changes it by the score of
-their pair, minus that of a cluster, as there is one less, and by what those templates say. Divided by the
-temperature that was found on held-out entities, this is the log of the odds that they are of one entity, as
-far as nothing but the two is looked at.
+The score of a clustering is a sum over clusters and over the pairs inside them (see `LinkTemplate`), plus the
+scores of user-defined templates. Merging two singletons changes it by the score of their pair, minus the
+cluster weight, because there is one cluster less, plus the change in those templates. Divided by the
+temperature that was fitted on held-out entities, this is the log odds that the two are one entity, if no
+other records are considered.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from factorwise.world.partition import Partition
 
 
 class Weighed(NamedTuple):
-    """One comparison of two records.
+    """One comparison of two records, with its match weight.
 
     value, level, meaning
-        What the measure gave (None where a record has nothing to compare), its level, and what that holds.
+        The measured value (None if it is missing), its comparison level, and a description of the level.
     weight
-        What the level adds to the score of the pair.
+        The weight of the level, which is added to the score of the pair.
     """
 
     field: str
@@ -62,51 +62,51 @@ class Weighed(NamedTuple):
 
     @classmethod
     def of_step(cls, step: EvidenceStep) -> Weighed:
-        """Return what a model without labels says, which has levels and no values."""
+        """Return a step of a model fitted without labels, which has a level but no value."""
         return cls(step.field, step.form, "level", None, step.level, step.meaning, step.weight)
 
 
 class _Odds:
-    """What has a gain and a temperature has odds, of being together against being apart."""
+    """Base class that derives odds of together against apart from a gain and a temperature."""
 
     __slots__ = ()
     temperature: float
 
     @property
     def gain(self) -> float:
-        """What the score gains if they are put together."""
+        """The change of the score if the records are merged."""
         raise NotImplementedError
 
     @property
     def log_odds(self) -> float:
-        """Log of the odds of together against apart."""
+        """Log odds of together against apart."""
         return self.gain / self.temperature
 
     @property
     def probability(self) -> float:
-        """Probability of together, as far as nothing else is looked at."""
+        """Probability of together, if no other records are considered."""
         return _sigmoid(self.log_odds)
 
 
 @dataclass(frozen=True, slots=True)
 class PairExplanation(_Odds):
-    """What keeps two records together or apart.
+    """Explanation of why two records are together or apart.
 
     candidates
-        Whether they are linked. If not, the comparisons are not weighed: two members of a cluster that are
-        not linked score ``unlinked``.
+        Whether the two are linked. If not, comparisons do not count: the score of the pair in one cluster is
+        then ``unlinked``.
     rules
         Names of the blocking rules whose key they share.
     weighed
-        The comparisons.
+        The comparisons with their weights.
     link, unlinked, cluster
-        Weights of two linked members whatever their comparisons, of two that are not linked, of a cluster.
+        The link weight, the unlinked pair weight and the cluster weight.
     temperature
-        At which scores are probabilities.
+        The calibration temperature.
     further
-        What each statistic of templates of one's own adds if the two are put together, by name.
+        The contribution of each statistic of user-defined templates if the two are merged, by name.
     context
-        What the clusters of the two add to the score of the pair, by name: those of a first, strict pass.
+        The contributions of context features to the score, by name, from the clusters of the first pass.
     """
 
     candidates: bool
@@ -121,7 +121,7 @@ class PairExplanation(_Odds):
 
     @property
     def linked_score(self) -> float:
-        """Score of the pair by itself if it is, or were, linked."""
+        """Score of the pair without context, as if it were linked."""
         return self.link + sum(one.weight for one in self.weighed)
 
     @property
@@ -133,22 +133,22 @@ class PairExplanation(_Odds):
 
     @property
     def gain(self) -> float:
-        """What the score gains if the two, each by itself, are put together."""
+        """The change of the score if the two are merged as singletons."""
         return self.score - self.cluster + sum(value for _, value in self.further)
 
 
 @dataclass(frozen=True, slots=True)
 class Placing(_Odds):
-    """What a record gains in an entity, against being by itself.
+    """The gain of a record in an entity, compared with being a singleton.
 
     linked
         Rows of the members it is linked with, and the scores of these pairs, the largest first.
     others
-        How many other members there are.
+        The number of members that it is not linked with.
     unlinked, cluster, temperature
         As in `PairExplanation`.
     further
-        What each statistic of templates of one's own adds, by name.
+        The contribution of each statistic of user-defined templates, by name.
     """
 
     linked: tuple[tuple[int, float], ...]
@@ -160,7 +160,7 @@ class Placing(_Odds):
 
     @property
     def gain(self) -> float:
-        """Scores of its pairs with all members, minus that of a cluster; zero with nobody there."""
+        """The sum of the scores with all members, minus the cluster weight; zero without other members."""
         if not self.linked and not self.others:
             return 0.0
         pairs = sum(score for _, score in self.linked) + self.others * self.unlinked
@@ -168,12 +168,12 @@ class Placing(_Odds):
 
 
 class Explainer:
-    """Explains pairs of records of one table by what was learned.
+    """Explains pairs of records of one table with a fitted model.
 
-    Candidates are found as they are for resolving: whether two records meet depends on all others.
+    Candidates are found in the same way as for resolving, because they depend on all records of the table.
 
     templates
-        Those of one's own that the weights were learned with.
+        The user-defined templates that the weights were learned with.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class Explainer:
         self._prepared = None if knowledge.unlabelled is None else knowledge.unlabelled.prepare(self._normal)
 
     def pair(self, first: int, second: int) -> PairExplanation:
-        """Explain two different rows."""
+        """Explain the pair of two different rows."""
         self._check(first, second)
         weights, comparisons = self.knowledge.weights, self.knowledge.comparisons
         together = self.knowledge.cluster_weights
@@ -225,7 +225,7 @@ class Explainer:
         )
 
     def _context_of(self, first: Ints, second: Ints) -> list[list[tuple[str, float]]]:
-        """Return what the clusters of each pair add to its score."""
+        """Return the contributions of context features to the score of each pair."""
         if self._first_pass is None:
             return [[] for _ in first]
         return context_contributions(
@@ -233,14 +233,14 @@ class Explainer:
         )
 
     def _unlabelled(self, first: int, second: int) -> tuple[Weighed, ...]:
-        """Return what a model without labels says of two rows."""
+        """Return the comparisons of two rows by a model fitted without labels; empty for others."""
         if self._prepared is None:
             return ()
         steps = self._prepared.steps(min(first, second), max(first, second))
         return tuple(Weighed.of_step(step) for step in steps)
 
     def placing(self, row: int, members: Ints) -> Placing:
-        """Explain what a row gains in an entity; if it is one of the members, with the others."""
+        """Explain the gain of a row in an entity with some members, among which it may be itself."""
         weights = self.knowledge.cluster_weights
         others = np.unique(np.asarray(members, np.int64))
         others = others[others != row]
@@ -259,7 +259,7 @@ class Explainer:
         )
 
     def _further_of(self, row: int, members: list[int]) -> tuple[tuple[str, float], ...]:
-        """Return what templates of one's own gain when a row that is by itself joins some others."""
+        """Return the gain of user-defined templates when a singleton row joins the members."""
         if self._further is None or not members:
             return ()
         items = np.unique([row, *members])
@@ -310,9 +310,9 @@ def context_contributions(
     first: Ints,
     second: Ints,
 ) -> list[list[tuple[str, float]]]:
-    """Return for each pair of rows what their clusters add to the score of the pair: names and numbers.
+    """Return the names and values of the contributions of context features to the score of each pair.
 
-    Nothing is added to pairs that are no candidates.
+    Pairs that are not candidates have no contributions.
     """
     assert knowledge.context is not None
     labels = np.asarray(first_pass.labels)
@@ -339,15 +339,15 @@ def contributions(
     among: HasPairs,
     first_pass: FirstPass | None = None,
 ) -> list[list[tuple[str, float]]]:
-    """Return for each pair of rows what is gained by putting them together: names and what they add.
+    """Return the names and values of the contributions to the gain of merging each pair of rows.
 
     among
         All candidates.
     first_pass
-        What the context of pairs was computed from, if there is one.
+        The scores and clusters from which context is computed; None without context.
 
-    The comparisons come last, the largest first, and what the context adds behind them. The sum is
-    the gain of two records that are alone.
+    The fixed weights come first, then the comparisons, the largest first, and then the context. The sum is
+    the gain of merging two singletons.
     """
     low, high = np.minimum(first, second), np.maximum(first, second)
     if knowledge.unlabelled is not None:
@@ -375,16 +375,16 @@ def contributions(
 
 
 def probability_alone(steps: Sequence[tuple[str, float]], temperature: float) -> float:
-    """Return the probability that two records are one, as far as nothing but the two is looked at.
+    """Return the probability that two records are a match, if no other records are considered.
 
     steps
-        What `contributions` says of the pair.
+        The result of `contributions` for the pair.
     """
     return _sigmoid(sum(value for _, value in steps) / temperature)
 
 
 def are_candidates(candidates: Candidates, row: int, others: Ints) -> Bools:
-    """Return which of the other rows are linked with a row."""
+    """Return which of the other rows are candidates of a row."""
     firsts = candidates.first
     after = slice(*np.searchsorted(firsts, [row, row + 1]).tolist())
     neighbors = np.concatenate([candidates.second[after], firsts[candidates.second == row]])

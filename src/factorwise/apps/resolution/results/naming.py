@@ -1,9 +1,9 @@
 """Names of entities that stay the same from run to run.
 
-An entity is named by the smallest id of its records: numbers by size, other ids in the order of letters.
-Where earlier names are known, an entity keeps the one that most of its records had; of two entities that
-could keep the same name the one with more such records does, and the other is named by its smallest id; if
-that is the name of another entity, ``-split`` is added to it.
+An entity is named by the smallest id of its records: numbers are sorted by value, other ids alphabetically.
+If earlier names are known, an entity keeps the name that most of its records had. If two entities could keep
+the same name, the one with more such records keeps it, and the other may keep its next most frequent name, or
+is named by its smallest id. If another entity already has that name, ``-split`` is added to it.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from factorwise.types import Ints
 
 
 def id_ranks(ids: pa.Array) -> NDArray[np.int64]:
-    """Return the place of each id in their order."""
+    """Return the rank of each id in sorted order."""
     ranks = np.empty(len(ids), np.int64)
     ranks[_sorted(ids)] = np.arange(len(ids))
     return ranks
 
 
 def _sorted(ids: pa.Array) -> NDArray[np.int64]:
-    """Return the rows in the order of their ids."""
+    """Return the rows, sorted by their ids."""
     texts = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
     if not texts or not pc.all(pc.match_substring_regex(ids, r"^[0-9]{1,18}$")).as_py():
         return np.asarray(pc.sort_indices(ids))
     numbers = ids.cast(pa.int64())
     if pc.count_distinct(numbers).as_py() == len(ids):
         return np.asarray(pc.sort_indices(numbers))
-    keys = [("number", "ascending"), ("id", "ascending")]  # 7 and 07 are two ids
+    keys = [("number", "ascending"), ("id", "ascending")]  # 7 and 07 are different ids
     return np.asarray(pc.sort_indices(pa.table({"number": numbers, "id": ids}), sort_keys=keys))
 
 
 def smallest_rows(labels: Ints, ranks: Ints) -> NDArray[np.int64]:
-    """Return for each record the row of the record that its entity is named by."""
+    """Return for each record the row with the smallest id of its entity."""
     entities, number = np.unique(labels, return_inverse=True)
     best = np.full(len(entities), len(labels), np.int64)
     np.minimum.at(best, number, ranks)
@@ -49,7 +49,7 @@ def entity_names(ids: pa.Array, labels: Ints, known: pa.Array | None = None) -> 
     """Return the name of each record's entity.
 
     known
-        The names that records had before, null where there was none.
+        The earlier names of the records' entities, null where there is none.
     """
     rows = smallest_rows(labels, id_ranks(ids))
     if known is None:
@@ -64,7 +64,7 @@ def entity_names(ids: pa.Array, labels: Ints, known: pa.Array | None = None) -> 
     entity, name = cells // width, cells % width
     kept = np.full(int(number.max(initial=-1)) + 1, -1, np.int64)
     taken = np.zeros(width, bool)
-    for k in np.lexsort((name, entity, -counts)).tolist():  # larger known parts choose first
+    for k in np.lexsort((name, entity, -counts)).tolist():  # the largest overlaps choose first
         if kept[entity[k]] < 0 and not taken[name[k]]:
             kept[entity[k]] = name[k]
             taken[name[k]] = True
@@ -75,7 +75,7 @@ def entity_names(ids: pa.Array, labels: Ints, known: pa.Array | None = None) -> 
 
 
 def _of_one_type(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return ids and names in the type of the ids, or as text where a name is another in that type."""
+    """Return ids and names in the type of the ids, or as text if the type would change a name."""
     if known.type == ids.type:
         return ids, known
     texts = known.cast(pa.string())
@@ -85,11 +85,11 @@ def _of_one_type(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
         return ids.cast(pa.string()), texts
     if names.cast(pa.string()).equals(texts):
         return ids, names
-    return ids.cast(pa.string()), texts  # 01 and 1 are two names
+    return ids.cast(pa.string()), texts  # 01 and 1 are different names
 
 
 def _without_clashes(names: pa.Array, fresh: NDArray[np.bool_]) -> pa.Array:
-    """Mark the names that are new to an entity (``fresh``) and that another entity has."""
+    """Add a suffix to new names (``fresh``) that another entity already has."""
     clash = fresh & np.asarray(pc.is_in(names, value_set=names.filter(pa.array(~fresh))))
     if not clash.any():
         return names

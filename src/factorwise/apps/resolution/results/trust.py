@@ -1,19 +1,19 @@
-"""What is said of how far the probabilities of a model can be trusted."""
+"""Describe whether the probabilities of a model are calibrated."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-TRUSTED = 0.05  # calibration error of uncertain pairs up to which probabilities are called calibrated
+TRUSTED = 0.05  # largest calibration error of uncertain pairs of a calibrated model
 
 
 def describe_calibration(training: Mapping[str, Any]) -> str:
-    """Say in plain words whether probabilities are calibrated.
+    """Describe in one sentence whether probabilities are calibrated.
 
     training
-        What a model says of how it was learned. Sure pairs, nearly all, hide the error of uncertain ones, so
-        these alone decide.
+        The training record of a model. Only uncertain pairs decide, because nearly all pairs are certain and
+        would hide their error.
     """
     if not training.get("reliability"):
         return "not calibrated, for want of held-out entities: probabilities only rank pairs"

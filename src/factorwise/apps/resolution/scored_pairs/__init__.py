@@ -1,1 +1,1 @@
-"""Pairs that another tool has scored: read, and clustered by the common walk."""
+"""Read pairs that another tool has scored, and cluster them with the common search."""

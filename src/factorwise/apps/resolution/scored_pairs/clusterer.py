@@ -1,4 +1,4 @@
-"""`PairClusterer`: entities from pairs that any tool has scored."""
+"""`PairClusterer`: cluster pairs that any tool has scored."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from factorwise.inference.mcmc.shards.component_search import LinkWeights
 from factorwise.inference.mcmc.shards.search import LinkSearch, SearchProgress
 from factorwise.kernels.compile.threads import Team, thread_count
 
-ROUNDS = 6  # of the search: on scores that are given, more of them gain next to nothing
+ROUNDS = 6  # rounds of the search; with fixed scores, more rounds gain next to nothing
 
 
 class PairClusterer:
-    """Finds the entities of records from scored pairs, by the walk that `EntityResolver` takes.
+    """Clusters records into entities from scored pairs, with the same search as `EntityResolver`.
 
-    The score of a clustering is the sum over the scored pairs in one entity of their log odds plus an offset,
-    and over the other pairs in one entity of the unlinked pair weight. One false pair seldom chains two
-    entities: the pairs between them that are missing speak against it.
+    The score of a clustering is a sum over all pairs within entities: of the damped log odds plus an offset
+    for scored pairs (see `PairConstants.scores`), and of the unlinked pair weight for other pairs. One false
+    pair seldom chains two entities, because the missing pairs between them count against a merge.
 
     >>> pairs = [("a", "b", 0.99), ("b", "c", 0.97), ("a", "c", 0.8), ("c", "d", 0.1)]
     >>> table = [dict(zip(("id", "other", "probability"), pair)) for pair in pairs]
@@ -36,15 +36,15 @@ class PairClusterer:
     ['a', 'a', 'a', 'd']
 
     offset, unlinked, temperature
-        The constants (see `PairConstants`); None for those that `fit` shall find.
+        The constants (see `PairConstants`); None to let `fit` estimate them.
     rounds, sweeps, seconds
-        Of the search, see `LinkSearch`; None for the usual.
+        Settings of the search, see `LinkSearch`; None for the defaults.
     random_state
         Seed of every random stream.
     n_jobs
-        Threads; the result does not depend on it.
+        Number of threads; the result does not depend on it.
 
-    After `fit`, ``constants_`` are the constants and how they were found.
+    After `fit`, ``constants_`` holds the constants and how they were estimated.
     """
 
     def __init__(
@@ -74,16 +74,17 @@ class PairClusterer:
         constraints: Constraints | None = None,
         on_message: Callable[[str], object] = lambda text: None,
     ) -> Self:
-        """Find the constants, from labels if there are any.
+        """Estimate the constants, with labels if there are any.
 
         pairs
             `ScoredPairs`, or a table that `read_scored_pairs` reads.
         labels
-            Of some records: a table with the columns ``id`` and ``entity``, or ``id``, ``other``, ``same``.
+            Labels of some records: a table with the columns ``id`` and ``entity``, or ``id``, ``other``,
+            ``same``.
         constraints
-            What is known for certain, in rows of the records.
+            Hard constraints, in rows of the records.
         on_message
-            Called with a line on what is being done.
+            Called with a line of text on each stage of the work.
         """
         scored = _scored(pairs)
         estimate = estimate_constants(scored, seed=self.random_state)
@@ -114,12 +115,12 @@ class PairClusterer:
         posterior: bool = False,
         on_round: Callable[[SearchProgress], None] | None = None,
     ) -> Resolution:
-        """Find the entities; without `fit`, the constants are estimated first.
+        """Find the entities; if `fit` was not called, estimate the constants first.
 
         pairs, constraints
-            As `fit` takes them.
+            The same as in `fit`.
         posterior
-            Draw other clusterings too: see `Resolution.pairs` and `Resolution.second_best`.
+            Draw from the posterior as well: see `Resolution.pairs` and `Resolution.second_best`.
         on_round
             Called after each round of the search.
         """
@@ -143,7 +144,7 @@ class PairClusterer:
         return self.draw(answer) if posterior else answer
 
     def draw(self, answer: Resolution) -> Resolution:
-        """Return an answer with draws of other clusterings, as ``posterior=True`` does at the end."""
+        """Return a resolution with posterior draws, as `cluster` does with ``posterior=True``."""
         drawn = draw_posterior(answer.linked.walk, self.constants_.merges, seed=self.random_state)
         return replace(answer, posterior=drawn)
 
@@ -166,7 +167,7 @@ class PairClusterer:
         return linked, found
 
     def _with_given(self, constants: PairConstants) -> PairConstants:
-        """Return the constants with those of the constructor in their places."""
+        """Replace constants by those that were given to the constructor."""
         named = {"offset": self.offset, "unlinked": self.unlinked, "temperature": self.temperature}
         given = {name: float(value) for name, value in named.items() if value is not None}
         if "offset" in given and "unlinked" in given:
@@ -175,7 +176,7 @@ class PairClusterer:
 
 
 def link_pairs(scored: ScoredPairs, constants: PairConstants, limits: Constraints) -> LinkedItems:
-    """Return the items of the records and a walk over their links."""
+    """Return the items of the records, and their links with scores."""
     scores = constants.scores(scored.log_odds)
     links = Links(scored.first, scored.second, scores)
     return LinkedItems(*link_items(scored.n_records, links, limits, LinkWeights(constants.unlinked)))

@@ -1,10 +1,10 @@
-"""The constants with which scored pairs are clustered, estimated without labels.
+"""Estimate, without labels, the constants with which scored pairs are clustered.
 
-A tool that scores pairs is rarely calibrated: the score at which pairs begin to belong together is off by up
-to several nats either way. Two things that need no labels say by how much. Where entities have three records
-and more, the links above the right threshold close triangles: with a lower threshold false links leave
-triangles open, with a higher one true links are missing from them. And where true and false pairs are two
-populations, the scores have a valley between them.
+Tools that score pairs are rarely calibrated: the best threshold can be off by several nats in either
+direction. Two kinds of evidence show by how much, without labels. If entities have three or more records, the
+links above the right threshold close triangles: with a lower threshold false links leave triangles open, and
+with a higher one true links are missing from them. And if true and false pairs are two populations, the
+scores have a valley between them.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs
 from factorwise.types import Floats, Ints
 
 THRESHOLDS = np.arange(-4.0, 9.0)  # log odds
-OPEN_COST = 0.5  # share of closed triangles from which on a record speaks for a threshold
-FEWEST_RECORDS = 50  # with two links or more, for triangles to be counted on
-LEAST_CLOSED = 0.7  # share of closed triangles below which they say nothing of the threshold
-NEARLY_BEST = 1e-3  # thresholds that are worse by no more than this share are as good
-MOST_LINKS = 64  # of a record that are looked at
+OPEN_COST = 0.5  # share of closed triangles above which a record is evidence for a threshold
+FEWEST_RECORDS = 50  # records with two or more links that are needed to rely on triangles
+LEAST_CLOSED = 0.7  # share of closed triangles that is needed to rely on them
+NEARLY_BEST = 1e-3  # relative difference up to which thresholds count as equally good
+MOST_LINKS = 64  # most links of a record in the sample
 MOST_WEDGES = 1_000_000
 
-MISSING_LINK_COST = 0.03  # what missing links cost per pair of an entity, however many are missing
+MISSING_LINK_COST = 0.03  # cost of missing links per pair of an entity, at any share of missing links
 DEFAULT_UNLINKED = -1.0
 STRONGEST_UNLINKED, WEAKEST_UNLINKED = -4.0, -0.05
-DAMPED = 0.8  # power of what is above the threshold, or below: tools take comparisons for independent
-FLOOR = 2.0  # a scored pair counts against being together at most so many times what an unlinked one does
+DAMPED = 0.8  # exponent of the score: tools assume independent comparisons, so scores are too large
+FLOOR = 2.0  # lowest score of a scored pair, as a multiple of the unlinked pair weight
 
-VALLEY_WIDTH, VALLEY_STEP = 1.0, 0.25  # nats: of the smoothing, and of a bin
-FEWEST_PAIRS = 100  # that can show a valley
-LEAST_SIDE = 0.02  # share of the pairs on either side of a valley
+VALLEY_WIDTH, VALLEY_STEP = 1.0, 0.25  # nats: width of the smoothing kernel, and of a bin
+FEWEST_PAIRS = 100  # pairs that are needed to look for a valley
+LEAST_SIDE = 0.02  # least share of the pairs on either side of a valley
 
 
 class PairConstants(NamedTuple):
-    """What turns log odds of pairs into the scores of a clustering.
+    """Constants that turn the log odds of pairs into scores for clustering.
 
     offset
-        Added to the log odds of every pair: its negative is the threshold for a pair by itself.
+        Added to the log odds of every pair; its negative is the threshold of a single pair.
     unlinked
-        Unlinked pair weight: the score of two members of an entity that are no scored pair.
+        Unlinked pair weight: the score of two records of an entity without a scored pair.
     temperature
-        At which scores are probabilities: fitted where there are labels, else 1.
+        Calibration temperature; it is fitted if there are labels, else 1.
     merges
-        Odds that give clusterings and pairs their probabilities: fitted where there are labels.
+        Log odds of merges, for probabilities of clusterings and pairs; they are fitted if there are labels.
     reason
-        How they were found, in a phrase.
+        How the constants were estimated, in a phrase.
     calibration
-        How far probabilities can be trusted, in a phrase.
+        Whether probabilities are calibrated, in a phrase.
     """
 
     offset: float
@@ -64,9 +64,9 @@ class PairConstants(NamedTuple):
     calibration: str = describe_calibration({})
 
     def scores(self, log_odds: Floats) -> NDArray[np.float32]:
-        """Return the scores of pairs, damped: tools are too sure of pairs on which many comparisons agree.
+        """Return damped scores of pairs, because tools are overconfident if many comparisons agree.
 
-        No pair counts against being together much more than a missing one.
+        The score of a pair is at least `FLOOR` times the unlinked pair weight.
         """
         score = np.asarray(log_odds, np.float64) + self.offset
         damped = np.sign(score) * np.abs(score) ** DAMPED
@@ -74,12 +74,12 @@ class PairConstants(NamedTuple):
 
 
 class Closure(NamedTuple):
-    """How the links above each of the `THRESHOLDS` close triangles, over a sample of the records.
+    """How often links above each of the `THRESHOLDS` close triangles, in a sample of the records.
 
     records : int64[thresholds]
-        Number of records with two links or more.
+        Number of records with two or more links.
     closed : float64[thresholds]
-        Sum over them of the share of pairs of their links that a third link closes.
+        Sum over these records of the share of pairs of their links that a third link closes.
     """
 
     records: NDArray[np.int64]
@@ -116,13 +116,13 @@ def estimate_constants(pairs: ScoredPairs, *, seed: int) -> PairConstants:
 
 
 def measure_closure(pairs: ScoredPairs, *, seed: int) -> Closure:
-    """Count closed and open triangles of links above each threshold, on at most a million pairs of links."""
+    """Count closed and open triangles of links above each threshold, in a sample of pairs of links."""
     linked = pairs.log_odds > THRESHOLDS[0]
     first, second, scores = pairs.first[linked], pairs.second[linked], pairs.log_odds[linked]
     wedges = _sample_wedges(first, second, scores, pairs.n_records, np.random.default_rng(seed))
     if not len(wedges.center):
         return Closure(np.zeros(len(THRESHOLDS), np.int64), np.zeros(len(THRESHOLDS)))
-    key = first * pairs.n_records + second  # in order, as the pairs are
+    key = first * pairs.n_records + second  # sorted, because the pairs are
     ends = np.sort(np.stack([wedges.one, wedges.two]), axis=0)
     wanted = ends[0] * pairs.n_records + ends[1]
     place = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
@@ -135,7 +135,7 @@ def measure_closure(pairs: ScoredPairs, *, seed: int) -> Closure:
 
 
 class _Wedges(NamedTuple):
-    """Two links of one record each: its number in the sample, the two ends, and the lower score."""
+    """Pairs of links of one record: its number in the sample, the two neighbors, and the lower score."""
 
     center: NDArray[np.int64]
     one: NDArray[np.int64]
@@ -144,7 +144,7 @@ class _Wedges(NamedTuple):
 
 
 def _sample_wedges(first: Ints, second: Ints, scores: Floats, n: int, rng: np.random.Generator) -> _Wedges:
-    """Return the pairs of links of records in random order, `MOST_WEDGES` or a little less."""
+    """Sample pairs of links that share a record, about `MOST_WEDGES` at most."""
     here, there = np.concatenate([first, second]), np.concatenate([second, first])
     order = np.argsort(here, kind="stable")
     neighbor, score = there[order], np.tile(scores, 2)[order]
@@ -166,18 +166,18 @@ def _sample_wedges(first: Ints, second: Ints, scores: Floats, n: int, rng: np.ra
 
 
 def _expand(start: Ints, count: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return for ranges that begin at ``start`` the number of the range and each value in it."""
+    """Expand ranges that begin at ``start``: return the range number of each value, and the values."""
     number = np.repeat(np.arange(len(count)), count)
     return number, start[number] + _rank_within(count)
 
 
 def _rank_within(count: Ints) -> NDArray[np.int64]:
-    """Return 0, 1, ... for each of groups that stand one after the other."""
+    """Return 0, 1, ... within each of several consecutive groups."""
     return np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
 
 
 def _count_above(center: Ints, score: Floats) -> NDArray[np.int64]:
-    """Return for each record how many of its scores are above each threshold: (records, thresholds)."""
+    """Count the scores of each record above each threshold: int[records, thresholds]."""
     width = len(THRESHOLDS) + 1
     level = np.searchsorted(THRESHOLDS, score, side="left")
     counts = np.bincount(center * width + level, minlength=(int(center.max()) + 1) * width).reshape(-1, width)
@@ -187,8 +187,8 @@ def _count_above(center: Ints, score: Floats) -> NDArray[np.int64]:
 def find_valley(pairs: ScoredPairs) -> tuple[float, float]:
     """Return the log odds of the deepest valley of the scores, and its depth.
 
-    The depth is the height of the lower of the two sides over that of the valley, 1 where there is none.
-    Every record counts the same, however many pairs it is in.
+    The depth is the height of the lower side divided by that of the valley, or 1 if there is no valley.
+    Every record has the same weight, however many pairs it is in.
     """
     if len(pairs.first) < FEWEST_PAIRS:
         return 0.0, 1.0

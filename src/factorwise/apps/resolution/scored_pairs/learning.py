@@ -1,4 +1,4 @@
-"""The constants of scored pairs, learned from labels: known entities of some records, or judged pairs."""
+"""Learn the constants of scored pairs from labels: known entities, or labelled pairs."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from factorwise.io.tables.reading import read_table
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Floats, Ints
 
-OFFSETS = (-4.0, -2.0, -1.0, 1.0, 2.0, 4.0)  # that are tried, beside the estimate
-UNLINKED = (0.25, 0.5, 2.0, 4.0)  # times the estimate
-CHANCE = 1.0  # standard errors by which constants must be better than those they replace
+OFFSETS = (-4.0, -2.0, -1.0, 1.0, 2.0, 4.0)  # offsets that are tried in addition to the estimate
+UNLINKED = (0.25, 0.5, 2.0, 4.0)  # unlinked pair weights to try, as multiples of the estimate
+CHANCE = 1.0  # standard errors by which new constants must be better than the current ones
 
-#: Returns the items of the records and how the search ended, with some constants.
+#: Clusters the records with given constants; returns the items and the result of the search.
 Search = Callable[[PairConstants], tuple[LinkedItems, Any]]
 
 
 class KnownLabels(NamedTuple):
-    """What labels say of the records.
+    """Labels of the records.
 
     entity : int32[records]
-        Number of each record's entity, -1 where it is not known.
+        The entity of each record as a number, -1 where it is not known.
     judged
-        Pairs of records that someone has judged; None if there are none.
+        Labelled pairs of records; None if there are none.
     """
 
     entity: NDArray[np.int32]
@@ -50,7 +50,7 @@ def read_labels(labels: Any, ids: pa.Array) -> KnownLabels:
     """Read labels from a table with the columns id and entity, or id, other and same.
 
     ids
-        Of all records.
+        The ids of all records.
     """
     unknown = np.full(len(ids), -1, np.int32)
     table = read_table(labels)
@@ -85,13 +85,13 @@ def learn_constants(
     team: Team,
     on_message: Callable[[str], object] = lambda text: None,
 ) -> PairConstants:
-    """Return the constants with which the labelled records are clustered best.
+    """Return the constants that give the best clustering of the labelled records.
 
-    Others than the estimate are taken only if they are better by more than chance would explain. Where
-    entities are known, the temperature and the odds of merges are fitted too.
+    The estimate is replaced only by constants that are better by more than chance would explain. If entities
+    are known, the temperature and the odds of merges are fitted as well.
 
     search
-        Clusters the records with some constants.
+        Clusters the records with given constants.
     start
         The estimate without labels.
     """
@@ -130,10 +130,10 @@ def learn_constants(
 
 
 def label_scores(labels: KnownLabels, clusters: Ints) -> NDArray[np.float64]:
-    """Return how well each labelled record, or judged pair, is clustered: from 0 to 1.
+    """Return a score from 0 to 1 for the clustering of each labelled record or labelled pair.
 
-    For a record it is the harmonic mean of its B-cubed precision and recall among the labelled ones, for a
-    pair whether it is right; pairs of one entity and others count the same in total.
+    The score of a record is the harmonic mean of its B-cubed precision and recall among labelled records. The
+    score of a pair is whether it is right; matches and non-matches have the same total weight.
     """
     if labels.judged is not None:
         first, second, same = labels.judged
@@ -152,7 +152,7 @@ def label_scores(labels: KnownLabels, clusters: Ints) -> NDArray[np.float64]:
 
 
 def _groups(labels: KnownLabels) -> NDArray[np.int64]:
-    """Return the group of each score: scores of one entity go up and down together."""
+    """Return the group of each score; scores of one entity are not independent."""
     if labels.judged is not None:
         return np.arange(len(labels.judged.same))
     return np.unique(labels.entity[labels.entity >= 0], return_inverse=True)[1]
@@ -164,7 +164,7 @@ def _better(
     measure: Callable[[PairConstants], tuple[Floats, LinkedItems]],
     groups: Ints,
 ) -> PairConstants:
-    """Return the best of the others if it is better than ``best`` by more than chance, else ``best``."""
+    """Return the best of the others if it beats ``best`` by more than chance, else ``best``."""
     other = max(others, key=lambda constants: float(np.mean(measure(constants)[0])))
     gain = measure(other)[0] - measure(best)[0]
     spread = float(np.sqrt(np.sum(np.bincount(groups, weights=gain - gain.mean()) ** 2))) / len(gain)

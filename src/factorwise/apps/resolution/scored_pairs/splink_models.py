@@ -1,9 +1,9 @@
-"""What a model file of splink, its settings as JSON, says of the pairs that it scored.
+"""Read a model file of splink, which holds its settings as JSON, to interpret the pairs that it scored.
 
-Comparison levels of splink are conditions in SQL with their m and u. They cannot become comparisons of this
-library without running them, so the conditions stay with splink: what is taken over is what the columns are
-called, the kind of linkage, how many pairs the model expects to match, and m and u, which weigh pairs whose
-levels splink has written without a score.
+Comparison levels of splink are SQL conditions with m and u probabilities. They cannot become comparisons of
+this library without running SQL, so the conditions are not used. Used are the names of columns, the link
+type, the expected number of matches, and m and u, which give match weights to pairs that splink has written
+with levels but without a score.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _NO_WEIGHTS: Mapping[str, tuple[float, ...]] = MappingProxyType({})
 
 
 class SplinkModel(NamedTuple):
-    """What is taken over from a model file of splink.
+    """The settings that are used from a model file of splink.
 
     match_probability
         The probability that two records drawn at random match, splink's prior.
     id_column, source_column
-        The columns of the records with the ids, and with the sources.
+        The columns of the records that hold the ids and the sources.
     links_only
         Whether only records of different sources are compared.
     level_weights
-        By the column in which splink writes the level of a comparison: the match weight, in bits, of each
-        level from 0 on. A missing value is level -1 and weighs nothing.
+        The match weight, in bits, of each level from 0 on, by the column in which splink writes the level of
+        a comparison. A missing value is level -1 and has weight 0.
     """
 
     match_probability: float
@@ -47,9 +47,9 @@ class SplinkModel(NamedTuple):
     level_weights: Mapping[str, tuple[float, ...]] = _NO_WEIGHTS
 
     def weigh(self, pairs: pa.Table) -> pa.Table:
-        """Return pairs with their match weights, from m and u of their levels if they have no score.
+        """Return pairs with match weights, which are computed from m and u if there is no score.
 
-        Adjustments for the frequency of terms are not among these.
+        Term frequency adjustments are not included.
         """
         levels = [name for name in self.level_weights if name in pairs.column_names]
         if not levels or set(SPLINK_SCORES) & set(pairs.column_names):
@@ -76,7 +76,7 @@ class SplinkModel(NamedTuple):
         return pairs.append_column(SPLINK_SCORES[0], pa.array(total))
 
     def expected_pairs(self, n_records: int) -> float:
-        """Return how many pairs of so many records the model expects to match."""
+        """Return the number of matches that the model expects among ``n_records`` records."""
         return self.match_probability * n_records * (n_records - 1) / 2.0
 
 
@@ -110,7 +110,7 @@ def read_splink_model(path: str | os.PathLike[str]) -> SplinkModel:
 
 
 def _level_weights(settings: Mapping[str, Any], file: str) -> dict[str, tuple[float, ...]]:
-    """Return the match weight of each level of the comparisons, the least alike first."""
+    """Return the match weights of the levels of each comparison, the least similar level first."""
     found = {}
     prefix = str(settings.get("comparison_vector_value_column_prefix") or "gamma_")
     comparisons = settings.get("comparisons")
@@ -128,7 +128,7 @@ def _level_weights(settings: Mapping[str, Any], file: str) -> dict[str, tuple[fl
 
 
 def _weight(m: Any, u: Any) -> float:
-    """Return log2 of m over u; 0 for a level that splink has not trained."""
+    """Return log2(m / u), or 0 for a level that splink has not trained."""
     if m is None or u is None:
         return 0.0
     m, u = float(m), float(u)

@@ -1,7 +1,7 @@
-"""Tables of scored pairs: which columns have the ids and the score, and what kind of score it is.
+"""Read tables of scored pairs: recognise the columns of ids and scores, and the kind of score.
 
-A score is a probability, also in percent, a match weight in bits (the logarithm of the odds in base 2, as
-splink writes), or the natural logarithm of the odds. All become natural logarithms of odds.
+A score is a probability (possibly in percent), a match weight in bits (log2 of the odds, as splink writes),
+or the natural log odds. All are converted to natural log odds.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from factorwise.io.tables.reading import ids_of, read_table
 
 PROBABILITY, PERCENT, BITS, LOG_ODDS = "probability", "percent", "bits", "log-odds"
 SCORE_KINDS = (PROBABILITY, PERCENT, BITS, LOG_ODDS)
-LARGEST = 40.0  # log odds beyond which a score is as good as certain
+LARGEST = 40.0  # largest absolute log odds; scores are clipped to it
 SPLINK_SOURCES = ("source_dataset_l", "source_dataset_r")
 SPLINK_SCORES = ("match_weight", "match_probability")
-SPLINK_JOINER = "-__-"  # what splink puts between the source and the id of a record
+SPLINK_JOINER = "-__-"  # text that splink puts between the source and the id of a record
 
-#: Names of score columns that say what kind of score they have.
+#: Names of score columns that imply the kind of score.
 _KINDS_BY_NAME = {
     "match_weight": BITS,
     "bits": BITS,
@@ -57,7 +57,7 @@ _SCORE_NAMES = (*_KINDS_BY_NAME, "score", "weight")
 
 
 class PairColumns(NamedTuple):
-    """Names of the columns of a table of scored pairs: the two ids, and the score."""
+    """Names of the columns of a table of scored pairs: two ids and a score."""
 
     left: str
     right: str
@@ -69,18 +69,18 @@ class ScoredPairs:
     """Records and the scores of some of their pairs.
 
     ids
-        Of the records, as an Arrow array.
+        Ids of the records, as an Arrow array.
     first, second : int64[pairs]
-        Rows of the two records of each pair, the smaller first; every pair stands once, in order.
+        Rows of the two records of each pair, the smaller first; pairs are unique and sorted.
     log_odds : float32[pairs]
-        Natural logarithm of the odds that the two are of one entity, by the tool that scored them.
+        Natural log odds that the pair is a match, from the tool that scored it.
     sources : int32[records] or None
-        Number of the source of each record, where the table or the records say.
+        The source of each record as a number, if the table or the records have a column of sources.
     columns, kind
-        The columns that were read, and what kind of score it was.
+        The columns that were read, and the kind of score.
     n_repeated, n_selves
-        Number of pairs that stood more than once (the higher score counts) and of records paired with
-        themselves (which are left out).
+        Number of repeated pairs, of which the highest score is kept, and of records paired with themselves,
+        which are left out.
     """
 
     ids: pa.Array
@@ -112,22 +112,22 @@ def read_scored_pairs(
     pair_sources: tuple[str, str] = SPLINK_SOURCES,
     encoding: str | None = None,
 ) -> ScoredPairs:
-    """Read scored pairs from a table, as `factorwise.io.tables.reading.read_table` takes.
+    """Read scored pairs from a table, in any form that `factorwise.io.tables.reading.read_table` accepts.
 
     left, right, score
-        The columns of the two ids and of the score; those that are not named are recognised: splink's names
-        and other usual ones, or the three columns of a table that has no more: the score is the one that has
-        fractions or, beside two columns of texts, numbers; else the last.
+        The columns of the two ids and of the score. Columns that are not named are recognised: splink's names
+        and other common ones, or the columns of a table with only three. Of these, the score is the column
+        with fractions or, if the two others hold texts, with numbers; else it is the last one.
     kind
-        "probability", "percent", "bits" or "log-odds"; None to tell by the name of the column, or by its
-        values.
+        "probability", "percent", "bits" or "log-odds"; None to infer it from the name of the column or from
+        its values.
     records, id, source
-        A table of all records, so that those without a pair are known too, its column of ids, and the column
-        that says where each is from.
+        A table of all records, so that records without a pair are included, its column of ids, and its column
+        of sources.
     pair_sources
-        Columns of the pairs that say where their records are from, if they are there: splink's by default.
+        Columns of the pairs that hold the sources of their records, if they exist; splink's by default.
     encoding
-        Of delimited files that are not in UTF-8.
+        Encoding of delimited files that are not in UTF-8.
     """
     require(kind is None or kind in SCORE_KINDS, "kind", kind, f"one of {some(SCORE_KINDS)}")
     table = read_table(pairs, encoding=encoding)
@@ -153,7 +153,7 @@ def read_scored_pairs(
 def recognise_columns(
     names: Sequence[str], left: str | None = None, right: str | None = None, score: str | None = None
 ) -> PairColumns:
-    """Return the columns of the ids and of the score, having looked for those that are not named."""
+    """Return the columns of the ids and the score; look for those that are not named."""
     wanted = [name for name in (left, right, score) if name is not None]
     require_columns(wanted, names, "the table of pairs")
     if left is None and right is None:
@@ -183,7 +183,7 @@ def _id_names(names: Sequence[str], score: str | None) -> tuple[str | None, str 
     for left, right in _ID_NAMES:
         if left in names and right in names:
             return left, right
-    if set(SPLINK_SCORES) & set(names):  # a unique id of another name, before the columns that are compared
+    if set(SPLINK_SCORES) & set(names):  # a unique id of another name comes before the compared columns
         ends = [name[:-2] for name in names if name.endswith("_l") and f"{name[:-2]}_r" in names]
         ends = [name for name in ends if name != "source_dataset"]
         if ends:
@@ -195,7 +195,7 @@ def _id_names(names: Sequence[str], score: str | None) -> tuple[str | None, str 
 
 
 def _score_by_values(table: pa.Table) -> str | None:
-    """Return which of three columns has the score, by what they have; None where their names must say."""
+    """Return which of three columns holds the score, by its values; None if this is not clear."""
     names = table.column_names
     if len(names) != 3 or any(name in names for name in _SCORE_NAMES):
         return None
@@ -211,7 +211,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def recognise_kind(name: str, values: pa.ChunkedArray) -> str:
-    """Return the kind of a score by the name of its column, or by its values."""
+    """Infer the kind of a score from the name of its column, or from its values."""
     known = _KINDS_BY_NAME.get(name.casefold())
     if known is not None:
         return known
@@ -232,7 +232,7 @@ def recognise_kind(name: str, values: pa.ChunkedArray) -> str:
 
 
 def as_log_odds(values: pa.ChunkedArray, name: str, kind: str) -> NDArray[np.float32]:
-    """Return scores of some kind as natural logarithms of odds, at most `LARGEST` from zero."""
+    """Convert scores of a kind to natural log odds, clipped to plus or minus `LARGEST`."""
     numbers = _numbers(values, name)
     if kind in (PROBABILITY, PERCENT):
         most = 1.0 if kind == PROBABILITY else 100.0
@@ -276,7 +276,7 @@ def _id_column(table: pa.Table, name: str) -> pa.Array:
 
 
 def _sources_of_pairs(table: pa.Table, columns: tuple[str, str]) -> tuple[pa.Array, pa.Array] | None:
-    """Return the sources of both sides, where a table has columns for them and more than one."""
+    """Return the sources of both sides, if the table has columns for them and several sources."""
     if not set(columns) <= set(table.column_names):
         return None
     left, right = (table.column(name).combine_chunks().cast(pa.string()) for name in columns)
@@ -289,7 +289,7 @@ def _sources_of_pairs(table: pa.Table, columns: tuple[str, str]) -> tuple[pa.Arr
 def _told_apart(
     left: pa.Array, right: pa.Array, sources: tuple[pa.Array, pa.Array] | None
 ) -> tuple[pa.Array, pa.Array, bool]:
-    """Return ids that differ, with the source before each where two sources have one id; and whether so."""
+    """Make ids unique, with the source as a prefix if two sources share an id; also return whether so."""
     if sources is None:
         return left, right, False
     ids = pa.concat_arrays([left.cast(pa.string()), right.cast(pa.string())])
@@ -307,7 +307,7 @@ def _prefixed(ids: pa.Array, sources: pa.Array) -> pa.Array:
 def _record_ids(
     records: Any, column: str | None, source: str | None, prefixed: bool, encoding: str | None
 ) -> tuple[pa.Array, NDArray[np.int32] | None]:
-    """Return the ids of all records, and the numbers of their sources where a column says."""
+    """Return the ids of all records, and their sources as numbers if there is such a column."""
     table = read_table(records, encoding=encoding)
     if column is None:
         raise InvalidArgumentError("records need the column of their ids: name it.")
@@ -345,7 +345,7 @@ def _known_rows(side: pa.Array, ids: pa.Array, name: str) -> NDArray[np.int64]:
 
 
 def _numbered_ids(left: pa.Array, right: pa.Array) -> tuple[pa.Array, list[NDArray[np.int64]]]:
-    """Return the different ids in the order in which they come up, and the rows of both sides."""
+    """Return the distinct ids in order of appearance, and the rows of both sides."""
     for side in (left, right):
         if pa.types.is_nested(side.type):
             raise DataFileError(f"ids are texts or numbers, but a column of ids is of {side.type}.")
@@ -359,7 +359,7 @@ def _numbered_ids(left: pa.Array, right: pa.Array) -> tuple[pa.Array, list[NDArr
 def _sources_of_records(
     sources: tuple[pa.Array, pa.Array], rows: Sequence[NDArray[np.int64]], n: int
 ) -> NDArray[np.int32] | None:
-    """Return the source of each record that is in a pair; None if a record is in none."""
+    """Return the source of each record; None if a record is not in any pair."""
     numbers = np.asarray(pa.concat_arrays(list(sources)).dictionary_encode().indices, dtype=np.int32)
     found = np.full(n, -1, np.int32)
     found[np.concatenate(list(rows))] = numbers
@@ -369,7 +369,7 @@ def _sources_of_records(
 def _each_once(
     left: NDArray[np.int64], right: NDArray[np.int64], scores: NDArray[np.float32], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], int, int]:
-    """Return every pair once, in order, with its highest score; and how many were left out, and why."""
+    """Return unique pairs, sorted, with their highest score; also count repeated and self pairs."""
     differ = left != right
     low, high = np.minimum(left, right)[differ], np.maximum(left, right)[differ]
     key, scores = low * n + high, scores[differ]
