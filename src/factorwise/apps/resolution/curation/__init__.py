@@ -1,4 +1,4 @@
-"""A person in the loop: records in a store, questions worth asking, and what answers change."""
+"""Human in the loop: records in a store, questions worth asking, and the effects of answers."""
 
 from factorwise.apps.resolution.curation.curator import Curator, Match
 from factorwise.apps.resolution.curation.questions import Question

@@ -1,4 +1,4 @@
-"""Looking at the entities of a store, their records, history and decisions."""
+"""Browse the entities of a store, with their records, history and decisions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from factorwise.types import Ints
 
 
 class Browser:
-    """What can be asked of a store without changing it, by several threads.
+    """Read-only queries of a store, which several threads may use.
 
     lock
-        Held while the store is asked.
+        Held during each query.
     """
 
     def __init__(self, store: Store, curator: Curator, lock: threading.RLock) -> None:
@@ -30,7 +30,7 @@ class Browser:
         return self.store.membership()
 
     def entities(self, search: str = "", *, most: int = 50) -> list[dict[str, Any]]:
-        """Return entities with a record that holds some text, the largest first: id, size and one record."""
+        """Return the entities with a record that contains a text, the largest first, with one record each."""
         with self._lock:
             rows = self._holding(search)
             labels = self.labels
@@ -44,17 +44,17 @@ class Browser:
             ]
 
     def members(self, entity: int) -> list[dict[str, Any]]:
-        """Return the records of an entity, each with its id and columns."""
+        """Return the records of an entity, with their ids and columns."""
         with self._lock:
             return self.describe_records(np.flatnonzero(self.labels == entity))
 
     def history(self, entity: int) -> list[dict[str, Any]]:
-        """Return what happened to an entity: see `Store.history`."""
+        """Return the history of an entity; see `Store.history`."""
         with self._lock:
             return self.store.history(entity)
 
     def decisions(self, *, most: int = 100) -> list[dict[str, Any]]:
-        """Return the last decisions that count, the newest first, with the ids of their parts."""
+        """Return the last valid decisions, the newest first, with the ids of their parts."""
         with self._lock:
             last = self.store.decisions()[-most:][::-1]
             rows = np.unique([row for one in last for part in one["parts"] for row in part]).astype(np.int64)
@@ -69,7 +69,7 @@ class Browser:
             ]
 
     def lookup(self, record: dict[str, Any], *, most: int = 5) -> list[Match]:
-        """Return the entities that a record may be of: see `Curator.lookup`."""
+        """Return the entities that a record may belong to; see `Curator.lookup`."""
         with self._lock:
             return self.curator.lookup(record, most=most)
 
@@ -78,13 +78,13 @@ class Browser:
         return self.curator.compared_columns()
 
     def name_of(self, record: str, columns: Sequence[str]) -> str:
-        """Return what a record is called: all that it has in some columns."""
+        """Return a label for a record: its values in some columns."""
         with self._lock:
             values = self.store.records(self.store.find_ids([record]), columns).to_pylist()[0]
         return " ".join(str(value) for value in values.values() if value not in (None, ""))[:200] or record
 
     def describe_records(self, rows: Ints) -> list[dict[str, Any]]:
-        """Return records with their ids and columns."""
+        """Return some records with their ids and columns."""
         if not len(rows):
             return []
         ids = self.store.ids(rows).to_pylist()
@@ -95,7 +95,7 @@ class Browser:
         ]
 
     def _holding(self, search: str) -> NDArray[np.int64]:
-        """Return the records that hold some text in a column or in their id."""
+        """Return the records that contain a text in a column or in their id."""
         if not search:
             return np.arange(len(self.labels))
         columns = range(len(self.store.columns))

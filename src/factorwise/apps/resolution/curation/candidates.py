@@ -1,9 +1,9 @@
-"""Questions that could be asked: two groups of records, and how probable it is that they are one entity.
+"""Candidate questions: are two groups of records one entity?
 
-Two entities with a link between them may be one; an entity may be two, cut where its records hang together
-least. The answer changes the clustering if it is not what the clustering says now; what B-cubed then gains
-or loses follows from the sizes of the groups alone: the records of A and B, when put together or taken apart,
-change their share of the other group, 2 |A| |B| / (|A| + |B|) in sum over all of them.
+Two entities with a link between them may be one, and one entity may be two, split at its weakest connection.
+An answer changes the clustering if it contradicts it. The resulting change of B-cubed depends only on the
+sizes of the groups: merging or splitting A and B changes it by 2 |A| |B| / (|A| + |B|), summed over all of
+their records.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from factorwise.types import Floats, Ints
 from factorwise.variables.sparse_rows import take_rows
 
 MERGE, SPLIT, WHOLE = "merge", "split", "whole"
-LOWEST = -7.0  # scores of links between entities that are looked at, below zero
-LOWEST_NEAR = -3.0  # the same right after an answer, when only the most likely ones matter
-MOST_CROSSING = 300_000  # such links: of more the highest are looked at
-WEAKEST = 3  # records of an entity that are asked about one by one
-LARGEST_CUT = 60  # members of an entity that are looked at to find where to cut it
+LOWEST = -7.0  # lowest score of a link between entities for a merge question
+LOWEST_NEAR = -3.0  # the same right after an answer, when only the most probable merges matter
+MOST_CROSSING = 300_000  # most such links; if there are more, those with the highest scores are used
+WEAKEST = 3  # weakest records of an entity that get a split question of their own
+LARGEST_CUT = 60  # most members of an entity that are used to find a cut
 
 
 class QuestionPairs(NamedTuple):
-    """Pairs of records, each standing for its group, in columns.
+    """Pairs of records in columns, in which each record represents its group.
 
     left, right : int64[questions]
-        Records that are linked: of two entities the most alike, of the parts of one the least alike.
+        Linked records: the most similar ones of two entities, or the least similar ones of two parts.
     left_size, right_size : int64[questions]
-        How many records the groups have.
+        The sizes of the two groups.
     mean, best : float64[questions]
-        The mean score of the pairs between the groups, and the highest.
+        The mean score of the pairs between the groups, and the highest score.
     together : bool[questions]
-        Whether the groups are in one entity now.
+        Whether the groups are currently in one entity.
     variance : float64[questions]
-        Of the score between left and right, as far as answers leave it open.
+        The posterior variance of the score between left and right.
     """
 
     left: NDArray[np.int64]
@@ -57,11 +57,11 @@ class QuestionPairs(NamedTuple):
         return len(self.left)
 
     def change(self) -> NDArray[np.float64]:
-        """Return how much B-cubed changes, summed over records, if an answer is not what holds now."""
+        """Return the change of B-cubed, summed over records, if an answer contradicts the clustering."""
         return 2.0 * self.left_size * self.right_size / (self.left_size + self.right_size)
 
     def about(self, labels: Ints, entities: Ints) -> NDArray[np.bool_]:
-        """Return which questions are about some entities."""
+        """Return which questions are about one of some entities."""
         return np.isin(labels[self.left], entities) | np.isin(labels[self.right], entities)
 
     def select(self, chosen: NDArray[np.bool_] | Ints) -> QuestionPairs:
@@ -70,16 +70,16 @@ class QuestionPairs(NamedTuple):
         return QuestionPairs(*columns)
 
     def rows_of(self, rows: NDArray[np.int64]) -> QuestionPairs:
-        """Return the questions with other names for the records."""
+        """Return the questions with rows replaced by other record numbers."""
         return QuestionPairs(rows[self.left], rows[self.right], *self[2:])
 
     def plus(self, other: QuestionPairs) -> QuestionPairs:
-        """Return the questions of both."""
+        """Concatenate the questions of both."""
         return QuestionPairs(*(np.concatenate(two) for two in zip(self, other, strict=True)))
 
 
 def around(records: LinkedRecords, labels: Ints, entities: Ints) -> NDArray[np.int64]:
-    """Return the records of some entities, and of those that could be one with them."""
+    """Return the records of some entities, and of entities that may be the same as one of them."""
     rows = np.flatnonzero(np.isin(labels, entities))
     _, entries = take_rows(records.graph.start, rows)
     good = records.scores[records.graph.pair[entries]] > LOWEST_NEAR
@@ -88,7 +88,7 @@ def around(records: LinkedRecords, labels: Ints, entities: Ints) -> NDArray[np.i
 
 
 def near(records: LinkedRecords, labels: Ints, entities: Ints) -> QuestionPairs:
-    """Return the questions about some entities, and about two of which one is one of them."""
+    """Return the questions that involve at least one of some entities."""
     members = around(records, labels, entities)
     inside = np.isin(labels, entities)
     rows = np.flatnonzero(inside)
@@ -99,12 +99,12 @@ def near(records: LinkedRecords, labels: Ints, entities: Ints) -> QuestionPairs:
 
 
 def candidates_of(records: LinkedRecords, labels: Ints) -> QuestionPairs:
-    """Return the questions about records and their entities."""
+    """Return all candidate questions for the current entities."""
     return merge_candidates(records, labels).plus(split_candidates(records, labels))
 
 
 def merge_candidates(records: LinkedRecords, labels: Ints) -> QuestionPairs:
-    """Return a question for every two entities with a link between them that is worth a thought."""
+    """Return a merge question for each pair of entities that is linked with a sufficient score."""
     graph, unlinked = records.graph, records.weights.unlinked
     number = np.unique(labels, return_inverse=True)[1]
     size = np.bincount(number)
@@ -141,10 +141,10 @@ def merge_candidates(records: LinkedRecords, labels: Ints) -> QuestionPairs:
 
 
 def split_candidates(records: LinkedRecords, labels: Ints, most: int = 100) -> QuestionPairs:
-    """Return questions for entities that may be two: the weakest records of each, and the weakest cut.
+    """Return split questions: for the weakest records of each entity, and for its weakest cut.
 
     most
-        Entities for which a cut is looked for: those that would change most.
+        The number of entities for which a cut is searched: those that would change most.
     """
     graph, unlinked = records.graph, records.weights.unlinked
     number = np.unique(labels, return_inverse=True)[1]
@@ -186,7 +186,7 @@ def split_candidates(records: LinkedRecords, labels: Ints, most: int = 100) -> Q
 
 
 def sides(records: LinkedRecords, members: Ints, left: int, right: int) -> NDArray[np.bool_]:
-    """Return which members of an entity would rather be with ``right``, were it cut between two of them."""
+    """Return which members go with ``right`` if the entity is split between ``left`` and ``right``."""
     matrix = _scores(records, members)
     places = {record: place for place, record in enumerate(members.tolist())}
     mine = np.zeros(len(members), bool)
@@ -208,7 +208,7 @@ def _entity_means(mean: Floats, number: Ints, size: Ints) -> NDArray[np.float64]
 
 
 def _scores(records: LinkedRecords, members: Ints) -> NDArray[np.float64]:
-    """Return the scores of all pairs of some records, ascending, as a matrix."""
+    """Return a matrix of the scores of all pairs of some records, given in ascending order."""
     graph, pair = records.graph.restrict_to(members)
     matrix = np.full((len(members), len(members)), records.weights.unlinked)
     np.fill_diagonal(matrix, 0.0)
@@ -217,7 +217,7 @@ def _scores(records: LinkedRecords, members: Ints) -> NDArray[np.float64]:
 
 
 def _cut(records: LinkedRecords, members: Ints) -> tuple[float, ...] | None:
-    """Cut an entity in two where it hangs together least; None where a single record is cut off."""
+    """Split an entity at its weakest connection; return None if this cuts off a single record."""
     size = len(members)
     if size > LARGEST_CUT:
         members = np.sort(np.random.default_rng(size).choice(members, LARGEST_CUT, replace=False))

@@ -1,4 +1,4 @@
-"""What can be asked: the two groups of records, and why."""
+"""Choices of the question engine: two groups of records, and why they were chosen."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from factorwise.apps.resolution.curation.verdicts import Verdicts
 from factorwise.types import Ints
 
 EXPECTED, UNCERTAIN, RANDOM, AGAIN = "expected change", "nearest to one half", "random", "disagreement"
-MOST_SHOWN = 12  # records of a question about whole entities
-WHOLE_GAIN = 4.0  # how many times more such a question must be worth: it takes longer to answer
-TOGETHER, APART = ", together", ", apart"  # added to the reason of a random question when it is answered
+MOST_SHOWN = 12  # most records in a question about whole entities
+WHOLE_GAIN = 4.0  # least ratio of its value to that of a pair, because it takes longer to answer
+TOGETHER, APART = ", together", ", apart"  # suffix of the reason of a random question once it is answered
 
 
 class Choice(NamedTuple):
     """A question to ask.
 
     left, right
-        The two records; of a question about whole entities those that are asked about most of all.
+        The two records; for a question about whole entities, the pair from which it was built.
     together, probability
-        Whether they are in one entity now, and the probability that they belong there.
+        Whether they are currently in one entity, and the probability that they belong together.
     kind, reason
-        Whether entities would be merged or split, or ``whole``; by what the question was chosen.
+        ``merge``, ``split`` or ``whole``, and the strategy by which the question was chosen.
     value
         The expected change of B-cubed, summed over all records.
     records
-        All records of a question about whole entities, in the order of their entities.
+        All records of a question about whole entities, sorted by entity.
     disputed
-        The number of the decision that contradicts others, if that is why the question is asked again.
+        The number of the decision that contradicts others, if the question is asked again because of it.
     """
 
     left: int
@@ -48,7 +48,7 @@ class Choice(NamedTuple):
 def widen(
     choice: Choice, pool: QuestionPairs, value: NDArray[np.float64], labels: Ints, verdicts: Verdicts
 ) -> Choice:
-    """Return a question about all uncertain groups around a pair, if it is worth the longer answer."""
+    """Extend a question to all uncertain groups around its pair, if this is worth the longer answer."""
     ends = labels[[choice.left, choice.right]]
     one, two = labels[pool.left], labels[pool.right]
     beside = np.isin(one, ends) | np.isin(two, ends)

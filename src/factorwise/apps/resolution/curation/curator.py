@@ -1,4 +1,4 @@
-"""`Curator`: records of a store resolved, new ones added, single ones looked up."""
+"""`Curator`: resolve the records of a store, add new ones, and look up single ones."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ from factorwise.store import Cause, Store
 from factorwise.store.index import StoredLinks
 from factorwise.types import Ints
 
-ONE_PER_SOURCE = "one per source"  # fact: the column of sources, if each has an entity once
-BASE_MODEL = "base model"  # fact: the number of the model that answers are learned on top of
-LOWEST = -3.0  # scores of links to entities that a new record could be of
+ONE_PER_SOURCE = "one per source"  # fact: the column of sources, if an entity has one record per source
+BASE_MODEL = "base model"  # fact: number of the model that is the prior for learning from answers
+LOWEST = -3.0  # lowest score of a link to an entity that a new record may belong to
 
 
 class Match(NamedTuple):
-    """An entity that a record may be of.
+    """An entity that a record may belong to.
 
     entity, records
-        Its id, and how many records it has.
+        The id of the entity, and its number of records.
     probability
-        That the record is of it, against the other entities and against being of none.
+        The probability that the record belongs to it, and not to another entity or to none.
     record
-        The id of its record that is most alike.
+        The id of the most similar record of the entity.
     reasons
-        What the comparisons with that record add to the score, the largest first.
+        The contributions of the comparisons with that record to the score, the largest first.
     """
 
     entity: int
@@ -66,7 +66,7 @@ class Match(NamedTuple):
 
 
 class Added(NamedTuple):
-    """What became of new records: how many joined entities that were there, and how many old ones moved."""
+    """The effect of adding records: how many joined existing entities, and how many old ones moved."""
 
     records: int
     joined: int
@@ -75,10 +75,10 @@ class Added(NamedTuple):
 
 
 class Curator:
-    """What a resolver does with the records of a store.
+    """Resolves the records of a store.
 
     n_jobs, random_state
-        Threads, and the seed of the search.
+        Number of threads, and the seed of the search.
     """
 
     def __init__(self, store: Store, *, n_jobs: int = 1, random_state: int = 0) -> None:
@@ -90,7 +90,7 @@ class Curator:
 
     @property
     def knowledge(self) -> Knowledge:
-        """The current model of the store, for as many records as it has now."""
+        """The current model of the store, adapted to its current number of records."""
         if self._knowledge is None:
             self._knowledge = load_model(self.store)
         return self._knowledge.for_size(self.store.n_records)
@@ -109,14 +109,14 @@ class Curator:
         resolver: EntityResolver | None = None,
         on_message: Callable[[str], None] = lambda text: None,
     ) -> int:
-        """Put the first records into an empty store and find their entities; return how many there are.
+        """Put the first records into an empty store and resolve them; return the number of entities.
 
         leave_out
-            Columns that are kept but not compared.
+            Columns that are stored but not compared.
         resolver
-            A fitted one; None to find weights from the records themselves.
+            A fitted resolver; None to fit one to the records without labels.
         on_message
-            Called with what of the model the store does not use.
+            Called with each part of the model that the store does not use.
         """
         if self.store.n_records:
             raise InvalidArgumentError(f"{self.store.path.name} has records already: add to them.")
@@ -157,7 +157,7 @@ class Curator:
         return len(np.unique(labels))
 
     def add(self, table: pa.Table, ids: pa.Array, *, source: str) -> Added:
-        """Add new records: into entities that are there, or as new ones. Only what they touch is searched."""
+        """Add new records to existing or new entities; only entities linked to them are searched again."""
         knowledge, store = self.knowledge, self.store
         columns = self.compared_columns()
         keys = find_keys(table, knowledge, store.index)
@@ -191,7 +191,7 @@ class Curator:
         return Added(table.num_rows, int(np.isin(after, had).sum()), moved, change)
 
     def settle(self, rows: Ints, cause: Cause) -> int | None:
-        """Search some records, ascending, again from the entities they are in; return the change."""
+        """Search again from the current entities of some sorted records; return the number of the change."""
         links = self.store.index.links(rows)
         first, second = np.searchsorted(rows, links.first), np.searchsorted(rows, links.second)
         records = LinkedRecords.of(
@@ -210,17 +210,17 @@ class Curator:
         return self.store.regroup(rows, labels, cause)
 
     def lookup(self, record: dict[str, Any], *, most: int = 5) -> list[Match]:
-        """Return the entities that a record may be of, the most probable first; nothing is changed.
+        """Return the entities that a record may belong to, the most probable first; nothing is changed.
 
-        The first call reads keys and frequencies into memory; further ones take milliseconds.
+        The first call reads keys and frequencies into memory; later calls take milliseconds.
         """
         warm = self._warmed()
         return self._lookup(warm, warm.table_of(record), None, most)
 
     def lookup_id(self, name: str, *, most: int = 5) -> list[Match]:
-        """Return the entity that a record of the store is in, and after it others that it may be of.
+        """Return the entity of a record of the store, followed by others that it may belong to.
 
-        Probabilities are those of `lookup` for a record with the same values, were this one not there.
+        Probabilities are those of `lookup` for the same values in a store without this record.
         """
         row = int(self.store.find_ids([name])[0])
         warm = self._warmed()
@@ -235,7 +235,7 @@ class Curator:
         return self._warm
 
     def _lookup(self, warm: WarmIndex, query: pa.Table, row: int | None, most: int) -> list[Match]:
-        """Return the entities of a record with the values of ``query``; ``row`` if it is in the store."""
+        """Return the entities for the values in ``query``; ``row`` is its row if it is in the store."""
         knowledge = self.knowledge
         _, partner = find_partners(find_keys(query, knowledge, warm), warm, 1)
         if row is not None:
@@ -251,7 +251,7 @@ class Curator:
         return self._matches(partner, levels, warm, row, most)
 
     def draws(self, count: int) -> NDArray[np.int64]:
-        """Return so many clusterings of all records drawn from the posterior: int64[draws, records].
+        """Draw ``count`` clusterings of all records from the posterior: int64[draws, records].
 
         Decisions hold in all of them.
         """
@@ -276,7 +276,7 @@ class Curator:
         others = sizes - np.isin(names, own)
         linked = np.bincount(place, minlength=len(names))
         gain = np.bincount(place, scores, len(names)) + weights.unlinked * (others - linked)
-        gain = np.where(others > 0, gain - weights.cluster, 0.0)  # a record that is alone is of no other
+        gain = np.where(others > 0, gain - weights.cluster, 0.0)  # a singleton has no other members
         odds = np.append(gain, 0.0 if others.all() else -np.inf) / knowledge.temperature
         chance = np.exp(odds - odds.max())
         chance /= chance.sum()
@@ -284,7 +284,7 @@ class Curator:
         found = []
         for k in np.argsort(-gain, kind="stable")[:most].tolist():
             mine = np.flatnonzero(place == k)
-            if not len(mine):  # the entity that a record is in already, with no other that it meets
+            if not len(mine):  # its current entity, if none of its other members is a candidate
                 name = warm.ids[row].as_py()
                 found.append(Match(int(names[k]), int(sizes[k]), float(chance[k]), name, ()))
                 continue
@@ -299,11 +299,11 @@ class Curator:
         return found
 
     def _compare_added(self, stacked: pa.Table, n_old: int, place: Ints, partner: Ints) -> StoredLinks:
-        """Compare new records, which come after the old ones, with their partners and with each other."""
+        """Compare new records, which follow the old ones, with their partners and with each other."""
         knowledge = self.knowledge
         normal = with_frequencies(normalize(stacked, knowledge.fields), knowledge, self.store.index)
         among = knowledge.candidates(normal, threads=self._team.threads)
-        fresh = among.first >= n_old  # two new ones: the smaller is the first
+        fresh = among.first >= n_old  # both are new, because the first is the smaller
         pairs = np.unique(
             np.concatenate(
                 [
@@ -323,7 +323,7 @@ class Curator:
 
 
 def unused_parts(knowledge: Knowledge) -> list[str]:
-    """Say in whole sentences what of a model a store does not use."""
+    """Return sentences about the parts of a model that a store does not use."""
     found = []
     if knowledge.context is not None:
         found.append("the model scores pairs in context, too; a store uses its weights of pairs alone.")
@@ -336,7 +336,7 @@ def unused_parts(knowledge: Knowledge) -> list[str]:
 
 
 def load_records(store: Store, knowledge: Knowledge) -> LinkedRecords:
-    """Read the links of all records, and weigh them by a model."""
+    """Read the links of all records, and score them with a model."""
     links, sources = store.index.links(), record_sources(store)
     weights = knowledge.weights
     return LinkedRecords.of(
@@ -345,7 +345,7 @@ def load_records(store: Store, knowledge: Knowledge) -> LinkedRecords:
 
 
 def record_sources(store: Store, rows: Ints | None = None) -> NDArray[np.int32] | None:
-    """Return the source of some records, of all for None, if an entity has one record of each; else None."""
+    """Return the sources of some or all records if an entity has one record per source; else None."""
     column = store.fact(ONE_PER_SOURCE)
     if not column:
         return None
@@ -366,7 +366,7 @@ def load_model(store: Store, number: int | None = None) -> Knowledge:
 def save_model(
     store: Store, knowledge: Knowledge, provenance: dict[str, Any], *, in_place_of: int | None = None
 ) -> int:
-    """Keep a model in a store as the current one, in place of the last one or as a further one."""
+    """Save a model in a store as the current one; replace model ``in_place_of`` if it is given."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.fw"
         knowledge.save(path)

@@ -1,10 +1,10 @@
-"""Which question to ask, and what an answer changes: in memory, without a store.
+"""Choose questions and apply answers, in memory and without a store.
 
-The question is the one that is most open, its probability nearest to one half. A share of the questions is
-drawn at random for an unbiased estimate of quality. Where several of the groups around it are uncertain, one
-question shows them all. An answer holds at once, and the entities that it speaks of are searched again. What
-it teaches concerns all records and takes longer: `prepare` finds new weights, entities and questions while
-people read the next question, and `adopt` makes them current.
+The engine asks the most uncertain question, whose probability is closest to one half. A share of the
+questions is drawn at random, for an unbiased estimate of quality. If several groups around a question are
+uncertain, one question shows them all. An answer takes effect at once, and the entities in it are searched
+again. Learning from it affects all records and takes longer: `prepare` computes new weights, entities and
+questions while the next question is read, and `adopt` makes them current.
 """
 
 from __future__ import annotations
@@ -57,26 +57,26 @@ from factorwise.kernels.graphs.components import component_numbers
 from factorwise.store.store import ALL_BUT, DIFFERENT, SAME, UNSURE
 from factorwise.types import Ints
 
-POOL = 2_000  # questions that are kept ready
-TIRED = 0.5  # what a question is worth less for each one about the same entity before
-FIRST = 25  # answers before the first question about whole entities: until then pairs teach the weights more
-AT_ONCE = 1_500_000  # links that are looked at after an answer; of more, others after each answer
+POOL = 2_000  # questions that are kept in the pool
+TIRED = 0.5  # factor of a question's value for each earlier question about the same entity
+FIRST = 25  # answers before questions about whole entities; before, pairs improve the weights more
+AT_ONCE = 1_500_000  # links scored again after an answer; larger tables take turns by parts
 LEARNING = LinkSearch(rounds=2, sweeps=1, hot=0.02, cold=0.02, jumps=1.0, extra=4)
 
 
 @dataclass(slots=True)
 class _Answered:
-    """Answers so far, as teaching needs them: links by decision, and what was said of two groups."""
+    """The answers so far as training data: links by decision, and answers about two groups."""
 
     links: list[LabelledLinks] = field(default_factory=list)
     groups: AnsweredGroups = field(default_factory=AnsweredGroups)
 
 
 class Lessons(NamedTuple):
-    """What was prepared from answers: weights, odds of groups, questions, and records with other entities.
+    """The prepared results of learning: weights, odds of groups, questions, and records that move.
 
     rows, before, after
-        Records that would change their entity, with the entity they had and a new number of a group.
+        Records that would change their entity, with their old entity and the number of their new group.
     """
 
     records: LinkedRecords
@@ -89,21 +89,21 @@ class Lessons(NamedTuple):
 
 
 class QuestionEngine:
-    """Questions about linked records, and what their answers change.
+    """Chooses questions about linked records, and applies the answers.
 
     records, labels
-        The links, and the entity of each record.
+        The linked records, and the entity of each record.
     strategy
         How questions are chosen: ``nearest to one half``, by the ``expected change`` of B-cubed, or at
-        ``random`` among those that could be asked.
+        ``random`` among the candidate questions.
     random_share
-        The share of questions that are drawn at random, to estimate quality.
+        The share of questions that are drawn at random to estimate quality.
     teach
-        Whether weights learn from answers.
+        Whether weights are learned from answers.
     whole
         Whether questions may be about whole entities.
     lock
-        Held by whoever calls the engine from several threads; `prepare` takes it for short moments.
+        The lock that callers in several threads hold; `prepare` acquires it only for short moments.
     """
 
     def __init__(
@@ -124,26 +124,26 @@ class QuestionEngine:
         self.strata = LinkStrata(records.scores)
         self.labels = np.asarray(labels, np.int64).copy()
         self.verdicts = Verdicts()
-        self._said = Verdicts()  # without what is taken from records that were shown beside others
+        self._said = Verdicts()  # without inferences from context records
         self.strategy, self.random_share, self.teach, self.whole = strategy, random_share, teach, whole
         self._random = np.random.default_rng([seed, 7])
         self._seed, self._team = seed, team
-        self._preparing = Team(team.threads)  # of its own: an error in one search would end the other
+        self._preparing = Team(team.threads)  # separate: an error in one search would end the other
         self._lock = threading.RLock() if lock is None else lock
         self._answered = _Answered()
         self.odds = self._answered.groups.odds(records.scores, records.weights.unlinked)
-        self._turn = 0  # which part of a large table is looked at next
+        self._turn = 0  # the part of a large table that is next
         self._tired: dict[int, int] = {}
         self._pool: QuestionPairs | None = None
         self._teaching: Teaching | None = None
-        self._touched: set[int] = set()  # entities that changed, or were decided about, since `prepare` began
+        self._touched: set[int] = set()  # entities changed, or decided about, since `prepare` began
         self._sure = sure_links(records.scores, seed)
 
     def next(self, skip: frozenset[tuple[int, int]] = frozenset()) -> Choice | None:
-        """Return the question to ask now; None if there is none.
+        """Return the next question; None if there is none.
 
         skip
-            Pairs of records, the smaller first, that others are being asked about.
+            Pairs of records, the smaller first, that other people are being asked about.
         """
         if self._random.random() < self.random_share:
             drawn = self.random_link(skip)
@@ -178,7 +178,7 @@ class QuestionEngine:
         return self._random.random(len(pool))
 
     def random_link(self, skip: frozenset[tuple[int, int]] = frozenset()) -> Choice | None:
-        """Return a question about a link drawn by strata of its score, whatever the entities are now."""
+        """Return a question about a random link, stratified by score and independent of the entities."""
         for _ in range(20 if len(self.records.scores) else 0):
             link = self.strata.draw(self._random)
             left, right = int(self.records.graph.first[link]), int(self.records.graph.second[link])
@@ -191,14 +191,14 @@ class QuestionEngine:
         return None
 
     def quality(self, answers: RandomAnswers) -> Quality:
-        """Estimate precision and recall among the candidates from answers to questions drawn at random."""
+        """Estimate precision and recall among the candidates from answers to random questions."""
         with self._lock:
             records, labels = self.records, self.labels.copy()
             known = self._said.known_pairs(records.graph.first, records.graph.second)
         return quality_of(records, self.strata, labels, known, answers, self._seed)
 
     def describe(self, left: int, right: int, reason: str) -> Choice:
-        """Return a question about two records as it stands now."""
+        """Return a question about two records in the current state."""
         together = bool(self.labels[left] == self.labels[right])
         link = int(self.records.graph.find_pairs(np.array([left]), np.array([right]))[0])
         score = float(self.records.scores[link]) if link >= 0 else self.records.weights.unlinked
@@ -210,7 +210,7 @@ class QuestionEngine:
         return Choice(left, right, together, chance, kind, reason, value)
 
     def ask_again(self, decision: Mapping[str, Any]) -> Choice | None:
-        """Return the question that a decision has answered, as it stands now; None if nobody asked."""
+        """Return the question of a decision in the current state; None if it was made by hand."""
         reason = str(decision["asked"]).removesuffix(TOGETHER).removesuffix(APART)
         rows = [int(row) for part in decision["parts"] for row in part]
         if reason == "hand":
@@ -222,17 +222,17 @@ class QuestionEngine:
         return choice._replace(kind=WHOLE, records=tuple(in_order))
 
     def context(self, record: int, other: int) -> NDArray[np.int64]:
-        """Return the other members of a record's group, as far as the question is about them."""
+        """Return the other members of a record's group in a question about two records."""
         members = np.flatnonzero(self.labels == self.labels[record])
         if self.labels[record] == self.labels[other]:
             members = members[sides(self.records, members, other, record)]
         return np.asarray(members[(members != record) & (members != other)], np.int64)
 
     def decide(self, decision: Mapping[str, Any], choice: Choice | None = None) -> NDArray[np.int64]:
-        """Take a decision into account; return the records whose entity changed, ascending.
+        """Apply a decision; return the records whose entity changed, in ascending order.
 
         choice
-            The question that it answers; None for one that nobody asked.
+            The question that it answers; None for a decision made by hand.
         """
         fits = self._take_in(decision)
         parts = [np.asarray(part, np.int64) for part in decision["parts"]]
@@ -257,7 +257,7 @@ class QuestionEngine:
         return changed
 
     def replay(self, decisions: Iterable[Mapping[str, Any]]) -> None:
-        """Begin again with decisions of earlier sessions, which the entities follow already."""
+        """Restart with decisions of earlier sessions, with which the entities already agree."""
         self.verdicts, self._said, self._answered = Verdicts(), Verdicts(), _Answered()
         for decision in decisions:
             self._take_in(decision)
@@ -267,7 +267,7 @@ class QuestionEngine:
         self._pool = None
 
     def prepare(self) -> Lessons:
-        """Find weights, entities and questions that follow from the answers so far; nothing changes yet."""
+        """Compute weights, entities and questions from the answers so far, without changing anything."""
         with self._lock:
             labels, links = self.labels.copy(), LabelledLinks.join(self._answered.links)
             before, records, groups = self._teaching, self.records, self._answered.groups
@@ -294,9 +294,9 @@ class QuestionEngine:
         return Lessons(records, teaching, odds, pool, rows, was, after)
 
     def adopt(self, lessons: Lessons) -> NDArray[np.int64]:
-        """Make what was prepared current; return the records whose entity changed, ascending.
+        """Make prepared results current; return the records whose entity changed, in ascending order.
 
-        Entities that answers have touched meanwhile stay as they are.
+        Entities that were touched by answers in the meantime are not changed.
         """
         rows, before, after = lessons.rows, lessons.before, lessons.after
         self.records, self._teaching, self.odds = lessons.records, lessons.teaching, lessons.odds
@@ -315,17 +315,17 @@ class QuestionEngine:
         return rows
 
     def settle(self, rows: Ints) -> None:
-        """Search some records, all of their entities, again."""
+        """Search again among some records, which must be all records of their entities."""
         found = self.records.settle(rows, self.labels[rows], self.verdicts, seed=self._seed, team=self._team)
         self._relabel(rows, found)
 
     def rename(self, rows: Ints, entities: Ints) -> None:
-        """Call the entities of some records, all of these entities, as others do."""
+        """Set the labels of some records, which must be all records of their entities."""
         self.labels[rows] = entities
         self._touched.update(np.unique(entities).tolist())
 
     def _due(self, labels: Ints) -> NDArray[np.int64] | None:
-        """Return the entities that are looked at after an answer, a part of a large table; None for all."""
+        """Return the entities to search after an answer, which are a part of a large table; None for all."""
         parts = -(-len(self.records.scores) // AT_ONCE)
         if parts <= 1 or self._pool is None:
             return None
@@ -335,10 +335,10 @@ class QuestionEngine:
     def _resettled(
         self, records: LinkedRecords, labels: Ints, due: Ints | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the records of entities that the weights would have otherwise, with new groups.
+        """Return the records whose entities change under the current weights, with their new groups.
 
         due
-            Entities that are looked at; None for all.
+            The entities to search; None for all.
         """
         if due is None:
             unsettled = records.unsettled(labels)
@@ -358,7 +358,7 @@ class QuestionEngine:
         return rows, int(labels.max()) + 1 + np.asarray(walk.labels[unit], np.int64)
 
     def _relabel(self, rows: Ints, found: Ints) -> None:
-        """Give records their new labels: an entity keeps the label of its first record if it can."""
+        """Set new labels of records; an entity keeps the label of its first record if possible."""
         kept = np.unique(self.labels[rows])
         beyond = int(self.labels.max()) + 1
         number = np.unique(found, return_inverse=True)[1]
@@ -374,7 +374,7 @@ class QuestionEngine:
         self.labels[rows] = names[number]
 
     def _separate(self, decision: Mapping[str, Any]) -> None:
-        """Begin with the parts of an entity that was said to be two, before it is searched."""
+        """Split an entity as a decision says, before it is searched."""
         if decision["answer"] not in (DIFFERENT, ALL_BUT):
             return
         parts, shown = decision["parts"], not decision.get("context")
@@ -389,12 +389,12 @@ class QuestionEngine:
             self.labels[leaving] = int(self.labels.max()) + 1
 
     def _take_in(self, decision: Mapping[str, Any]) -> bool:
-        """Keep what holds from now on; False if it contradicts earlier decisions."""
+        """Add a decision to the verdicts; return False if it contradicts earlier decisions."""
         self._said.add({**decision, "context": ()})
         return self.verdicts.add(decision)
 
     def _learn(self, decision: Mapping[str, Any], together: bool | None) -> None:
-        """Keep what an answer says of links, and of two groups if it is known whether they were together."""
+        """Add an answer to the training data: its links, and its groups if ``together`` is known."""
         links = label_links(decision, self.records.graph)
         if len(links.link):
             self._answered.links.append(links)
@@ -407,7 +407,7 @@ class QuestionEngine:
     def _best_questions(
         self, found: QuestionPairs, records: LinkedRecords, teaching: Teaching | None, odds: GroupOdds
     ) -> QuestionPairs:
-        """Return the questions that are worth most, and how uncertain their scores are."""
+        """Return the most valuable questions, with the variance of their scores."""
         chance = odds.probability(found.mean, found.best, found.together)
         value = np.where(found.together, 1.0 - chance, chance) * found.change()
         pool = found.select(np.argsort(-value, kind="stable")[:POOL])
@@ -417,7 +417,7 @@ class QuestionEngine:
         return pool
 
     def _renew(self, entities: Ints) -> None:
-        """Put the questions about some entities in the place of those that were about them."""
+        """Replace the questions about some entities by new ones."""
         if self._pool is None:
             return
         found = near(self.records, self.labels, entities)
@@ -425,7 +425,7 @@ class QuestionEngine:
         self._pool = self._pool.select(~self._pool.about(self.labels, entities)).plus(fresh)
 
     def _open(self, left: int, right: int, skip: frozenset[tuple[int, int]]) -> bool:
-        """Return whether a question is neither answered, nor about two entities that were asked about."""
+        """Return whether a question may be asked: nothing is known of it, and it was not asked before."""
         pair = (min(left, right), max(left, right))
         if pair in skip or pair in self.verdicts.asked or self.verdicts.known(left, right) is not None:
             return False
@@ -435,7 +435,7 @@ class QuestionEngine:
         return not any({int(self.labels[a]), int(self.labels[b])} == ends for a, b in self.verdicts.asked)
 
     def _times_asked(self, pool: QuestionPairs) -> NDArray[np.float64]:
-        """Return how often the two entities of each question were asked about."""
+        """Return how often the two entities of each question were in earlier questions."""
         times = np.zeros(int(self.labels.max(initial=0)) + 1)
         for entity, count in self._tired.items():
             if entity < len(times):

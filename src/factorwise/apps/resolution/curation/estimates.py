@@ -1,12 +1,12 @@
-"""Precision and recall from questions that were drawn at random, with intervals.
+"""Estimate precision and recall, with intervals, from questions that were drawn at random.
 
-Links are drawn from strata of their score before any answer, within and between entities. What any answer has
-settled is known. Of all other links there is a probability, and the answers to random questions say how far
-such probabilities are off in each cell: log odds are shifted by the same amount, which is uncertain. Answers
-to other questions were chosen because they are doubtful, and say nothing about that. But they find what was
-missed and what was wrong, so that what is left is right more often than probabilities say: upper bounds are
-as if nothing more were wrong in cells where no random answer has found anything. Pairs that are not linked
-are not seen: recall is among the candidates.
+Links are drawn from strata of their initial score, within and between entities. Links settled by any answer
+are known. All other links have a probability, and the answers to random questions show how far these are off:
+the log odds of each cell are shifted by an unknown amount, whose posterior is computed. Other questions were
+chosen because they were uncertain, so they are not used for the shifts. But their answers correct errors, so
+the remaining links are right more often than their probabilities suggest: upper bounds assume no further
+errors in cells where no random answer has found one. Pairs that are not linked are not covered: recall is
+among the candidates.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from factorwise.apps.resolution.curation.strata import LinkStrata
 from factorwise.apps.resolution.curation.teaching import probability_of
 from factorwise.types import Bools, Floats, Ints
 
-LEVEL = 0.9  # of the intervals
-SAMPLED = 500  # links of a cell whose probabilities stand for all
-SPREAD = 1.5  # standard deviation of how far the log odds of a cell are off, before any random answer
+LEVEL = 0.9  # probability of the intervals
+SAMPLED = 500  # links of a cell whose probabilities represent all of its links
+SPREAD = 1.5  # prior standard deviation of the shift of a cell's log odds
 _SHIFTS = np.linspace(-6.0, 6.0, 121)
 _DRAWS = 2_000
 
 
 class Interval(NamedTuple):
-    """An estimate, and bounds between which it is with a probability of nine in ten."""
+    """An estimate, and the bounds of its 90% interval."""
 
     estimate: float
     low: float
@@ -41,9 +41,9 @@ class Quality(NamedTuple):
     """Precision and recall of pairs among the candidates.
 
     answers
-        How many answers to random questions it rests on.
+        Number of answers to random questions behind the estimate.
     to_halve
-        How many more of those would halve the wider interval, as far as can be foreseen.
+        Estimated number of additional answers that would halve the wider interval.
     """
 
     precision: Interval
@@ -53,14 +53,14 @@ class Quality(NamedTuple):
 
 
 class RandomAnswers(NamedTuple):
-    """Answers to questions that were drawn at random, in columns.
+    """Answers to random questions, in columns.
 
     left, right : int[answers]
         The records.
     together, probability
-        Whether they were in one entity when they were asked about, and the probability that they are.
+        Whether they were in one entity when the question was asked, and the match probability.
     same
-        Whether they were said to be of one entity.
+        Whether the answer was that they are one entity.
     """
 
     left: NDArray[np.int64]
@@ -71,16 +71,16 @@ class RandomAnswers(NamedTuple):
 
     @classmethod
     def of(cls, *columns: Sequence[Any]) -> RandomAnswers:
-        """Return answers from their columns."""
+        """Convert columns to arrays."""
         kinds = (np.int64, np.int64, np.bool_, np.float64, np.bool_)
         made: Any = (np.array(column, kind) for column, kind in zip(columns, kinds, strict=True))
         return cls(*made)
 
 
 class CellAnswers(NamedTuple):
-    """What was answered of links in columns: their cells, the probabilities before, and the answers.
+    """Answers about links, in columns: their cells, the probabilities before the answer, and the answers.
 
-    A cell is twice the stratum, and one more within entities.
+    The number of a cell is twice the stratum, plus one within entities.
     """
 
     cell: Ints
@@ -99,7 +99,7 @@ def quality_of(
     """Estimate precision and recall of the entities of linked records.
 
     known
-        Which links are known, and whether they are of one entity.
+        The links that are known, and whether they are matches.
     """
     graph, stratum = records.graph, strata.of_links
     inside = labels[graph.first] == labels[graph.second]
@@ -133,16 +133,16 @@ def estimate_quality(
     """Estimate precision and recall.
 
     known
-        Of the links that answers have settled, how many are of one entity and within one, of one entity and
-        not within one, and within an entity and not of one.
+        Counts of the links that answers have settled: matches within an entity, matches between entities, and
+        non-matches within an entity.
     unknown : int[cells]
-        How many other links each cell has now.
+        The current number of other links in each cell.
     probability
-        For each cell the probabilities of these, or of a sample of them.
+        The match probabilities of these links in each cell, or of a sample of them.
     """
     random = np.random.default_rng(seed)
     same = np.zeros((len(unknown), _DRAWS), np.int64)
-    told = np.zeros(len(unknown))  # what an answer in a cell tells, in units of what is known of its shift
+    told = np.zeros(len(unknown))  # information of an answer in a cell, relative to that about its shift
     for cell in np.flatnonzero(unknown).tolist():
         mine = answers.cell == cell
         odds, said = _log_odds(answers.probability[mine]), answers.same[mine]
@@ -173,10 +173,10 @@ def estimate_quality(
 def _answers_to_halve(
     same: NDArray[np.int64], known: tuple[int, int, int], unknown: Ints, told: Floats
 ) -> int:
-    """Return how many more random answers would halve the wider interval; at most as many as there are links.
+    """Return how many more random answers would halve the wider interval; at most the number of links.
 
-    An answer falls into a stratum at random, and there into a cell by its number of links. What is uncertain
-    of a cell shrinks as that of a normal distribution does with so many further observations.
+    An answer falls into a random stratum, and there into a cell in proportion to its number of links. The
+    variance of a cell shrinks as that of a normal distribution does with more observations.
     """
     total = int(unknown[1::2].sum()) + known[0] + known[2]
     by_stratum = unknown.reshape(-1, 2).sum(axis=1)
@@ -195,10 +195,10 @@ def _answers_to_halve(
 
 
 def _shares(same: Floats | Ints, known: tuple[int, int, int], total: int) -> tuple[Interval, Interval]:
-    """Return precision and recall from drawn numbers of links of one entity, by cell.
+    """Return precision and recall from draws of the numbers of matches in each cell.
 
     total
-        Links within entities.
+        Number of links within entities.
     """
     within, apart = same[1::2].sum(axis=0) + known[0], same[::2].sum(axis=0) + known[1]
     return _interval(within / max(total, 1)), _interval(within / np.maximum(within + apart, 1))

@@ -1,8 +1,8 @@
-"""The index of a store: what is kept of records so that new ones cost their own candidates only.
+"""The index of a store, with which the cost of adding records depends only on their own candidates.
 
-Links are kept with their comparison levels, blocking keys by text, and how frequent values are. New records
-meet those that share a key in a block that is not too large, the rarest keys first; which comparison levels a
-pair has depends on how rare values are in the whole table, which the index knows.
+The index holds links with their comparison levels, blocking keys as hashes of text, and value frequencies.
+New records are compared with records that share a key in a block that is not too large, the rarest keys
+first. Comparison levels depend on the frequencies of values in the whole table, which the index holds.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from factorwise.kernels.compile.threads import Team
 from factorwise.store.index import IndexTables, StoredLinks
 from factorwise.types import Ints
 
-LARGEST_BLOCK = 1_000  # records with a key that new ones are compared with
-MOST_PARTNERS = 60  # records that a new one is compared with
-_PRESENT = np.uint64(0)  # stands for any value, where the rows that have one are counted
+LARGEST_BLOCK = 1_000  # most records with a key for it to give partners of new records
+MOST_PARTNERS = 60  # most records that a new record is compared with
+_PRESENT = np.uint64(0)  # stands for any value, to count the rows that have one
 
 
 class KeyedRecords(Protocol):
-    """Where blocking keys and frequencies are looked up: tables of a store, or arrays in memory."""
+    """Lookup of blocking keys and value frequencies, in a store or in memory."""
 
     def matching_keys(self, rule: NDArray[np.int64], key: NDArray[np.uint64]) -> pa.Table:
-        """Return ``rule``, ``key`` and ``record`` of all records that have one of some keys."""
+        """Return ``rule``, ``key`` and ``record`` of all records that have one of the keys."""
         ...
 
     def counts(self, form: NDArray[np.int64], value: NDArray[np.uint64]) -> pa.Table:
@@ -47,7 +47,7 @@ class KeyedRecords(Protocol):
 
 
 class LinkedTable(NamedTuple):
-    """The normal forms of a table, its records with their links, and the model for a table of its size."""
+    """The normal forms of a table, its linked records, and the model adapted to its size."""
 
     normal: NormalTable
     records: LinkedRecords
@@ -55,7 +55,7 @@ class LinkedTable(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """Blocking keys: the rule, the key, and the row that has it."""
+    """Blocking keys, in columns: the rule, the key, and the row that has it."""
 
     rule: NDArray[np.int64]
     key: NDArray[np.uint64]
@@ -68,7 +68,7 @@ def link_table(
     """Find and compare the candidates of a table.
 
     sources
-        The source of each record, if an entity has one record of each.
+        The source of each record, if an entity has one record per source; else None.
     """
     knowledge = knowledge.for_size(table.num_rows)
     normal = normalize(table, knowledge.fields)
@@ -88,7 +88,7 @@ def link_table(
 
 
 def write_index(index: IndexTables, linked: LinkedTable, knowledge: Knowledge) -> None:
-    """Keep the links, keys and frequencies of a whole table, whose records are numbered from 0 on."""
+    """Write the links, keys and frequencies of a whole table, whose records are numbered from 0 on."""
     graph = linked.records.graph
     index.clear()
     first, second = graph.first.astype(np.int64), graph.second.astype(np.int64)
@@ -109,14 +109,14 @@ def block_keys(normal: NormalTable, knowledge: Knowledge) -> Keys:
 
 
 def add_keys(index: IndexTables, keys: Keys, first: int) -> None:
-    """Keep keys; row 0 is the record ``first``."""
+    """Write blocking keys; row 0 is the record ``first``."""
     for rule in np.unique(keys.rule).tolist():
         mine = keys.rule == rule
         index.add_keys(rule, keys.key[mine], first + keys.row[mine])
 
 
 def add_counts(index: IndexTables, normal: NormalTable, knowledge: Knowledge) -> None:
-    """Add the frequencies of the values of a table to those that are kept."""
+    """Add the value frequencies of a table to those in the index."""
     for number, form in counted_forms(normal, knowledge):
         counts, present = form.frequencies()
         seen = np.flatnonzero(counts > 0)
@@ -127,7 +127,7 @@ def add_counts(index: IndexTables, normal: NormalTable, knowledge: Knowledge) ->
 def counted_forms(
     normal: NormalTable, knowledge: Knowledge, *, keys_only: bool = False
 ) -> Iterator[tuple[int, Strings | Lists]]:
-    """Yield the forms whose frequencies matter, numbered: those that are compared or that make keys."""
+    """Yield the numbered forms whose frequencies are needed, for comparisons or for keys."""
     keyed = set(_keyed_forms(knowledge))
     for number, (field, name) in enumerate(_form_names(knowledge)):
         if keys_only and (field, name) not in keyed:
@@ -138,7 +138,7 @@ def counted_forms(
 
 
 def find_keys(table: pa.Table, knowledge: Knowledge, index: KeyedRecords) -> Keys:
-    """Return the blocking keys of some rows by the frequencies of values in the whole table."""
+    """Return the blocking keys of some rows, with value frequencies of the whole table."""
     used = {part.field for rule in knowledge.rules for part in rule.parts}
     named = [field for field in knowledge.fields if field.name in used]
     normal = normalize(table, named if len(named) == len(used) else knowledge.fields)
@@ -148,10 +148,10 @@ def find_keys(table: pa.Table, knowledge: Knowledge, index: KeyedRecords) -> Key
 def with_frequencies(
     normal: NormalTable, knowledge: Knowledge, index: KeyedRecords, *, keys_only: bool = False
 ) -> NormalTable:
-    """Return normal forms of some rows that know the frequencies of values in the whole table.
+    """Return normal forms of some rows, with value frequencies of the whole table.
 
     keys_only
-        Of the forms that keys are made of; of others they are not looked up.
+        Whether to look up frequencies only for the forms of blocking keys.
     """
     forms = dict(counted_forms(normal, knowledge, keys_only=keys_only))
     hashes = {number: text_hashes(form.values.cast(pa.string())) for number, form in forms.items()}
@@ -176,7 +176,7 @@ def with_frequencies(
 
 
 def find_partners(keys: Keys, index: KeyedRecords, n_rows: int) -> tuple[Ints, Ints]:
-    """Return pairs of a row and a record that share keys: for each row those that share the rarest."""
+    """Return pairs of a row and a record with shared keys; each row keeps those with the rarest keys."""
     found = index.matching_keys(keys.rule, keys.key)
     rule, key = found.column("rule").to_numpy().astype(np.int64), found.column("key").to_numpy()
     record = found.column("record").to_numpy().astype(np.int64)
@@ -199,7 +199,7 @@ def find_partners(keys: Keys, index: KeyedRecords, n_rows: int) -> tuple[Ints, I
 
 
 def _rarest(rows: Ints, partner: Ints, rarity: NDArray[np.float64], n_rows: int) -> tuple[Ints, Ints]:
-    """Return different pairs, for each row those with the largest sum of rarities."""
+    """Return unique pairs; each row keeps those with the largest sums of rarities."""
     if not len(rows):
         return rows.astype(np.int64), partner.astype(np.int64)
     wide = int(partner.max()) + 1

@@ -1,4 +1,4 @@
-"""A question as people see it, and what an answer to it says of which records."""
+"""A question as it is shown to people, and the groups of records in an answer."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from factorwise.types import Ints
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """Two records, each with the group that it stands for: are they of one entity?
+    """A question whether two records, with the groups that they represent, are one entity.
 
-    A question of kind ``whole`` shows whole entities: are all these records one, and who does not belong?
+    A question of kind ``whole`` asks which of all the records of some entities are one entity.
 
     number
-        Of the question in this review.
+        Number of the question in this review.
     ids, records
-        The two records: their ids, and their columns by name.
+        The ids of the two records, and their columns by name.
     context
-        Other members of the two groups, each with its id and columns; twenty at most.
+        Other members of the two groups, with ids and columns; at most twenty each.
     sizes
-        How many records the groups have.
+        Numbers of records of the two groups.
     together
-        Whether the two are in one entity now.
+        Whether the two are currently in one entity.
     probability
-        That they belong there.
+        The probability that the two are one entity.
     evidence
-        What each comparison adds to the score of the pair, the largest first; empty if they are not linked.
+        Contributions of comparisons to the score, the largest first; empty if the two are not linked.
     kind, reason
-        Whether entities would be merged or split, or ``whole``; why it is asked.
+        ``merge``, ``split`` or ``whole``, and why the question is asked.
     shown
-        All records of a question about whole entities, each with its id and columns; else none.
+        All records of a question about whole entities, with ids and columns; empty for others.
     entities
-        For each of these the number of its entity now: 0 for the first one that is shown.
+        The current entity of each of these as a number, counted from 0 in the order shown.
     """
 
     number: int
@@ -57,7 +57,7 @@ class Question:
     choice: Choice
 
     def _repr_html_(self) -> str:
-        """Return a table of the records, the differences of two marked, for notebooks."""
+        """Return an HTML table of the records for notebooks, with differences highlighted."""
         if self.kind == WHOLE:
             return self._table_of_all()
         rows = []
@@ -85,7 +85,7 @@ class Question:
 
 
 def parts_of_answer(question: Question, answer: str, taken_out: Sequence[str]) -> list[list[int]]:
-    """Return the groups of records that an answer speaks of."""
+    """Return the groups of records in an answer."""
     choice = question.choice
     if choice.kind != WHOLE:
         if answer == ALL_BUT:
@@ -109,6 +109,6 @@ def parts_of_answer(question: Question, answer: str, taken_out: Sequence[str]) -
 
 
 def number_in_order(labels: Ints) -> tuple[int, ...]:
-    """Number labels from 0 on, in the order in which they come."""
+    """Number labels from 0 on, in order of appearance."""
     names = list(dict.fromkeys(labels.tolist()))
     return tuple(names.index(label) for label in labels.tolist())

@@ -1,7 +1,7 @@
-"""Linked records in memory with their current entities, and regions of them that are searched again.
+"""Linked records in memory, and regions of them that are searched again.
 
-A region is all records of some entities. It is searched from where it is, cold from the start, so that a
-record moves only where a verdict or the weights say so; the rest of the table is not looked at.
+A region consists of all records of some entities. The search starts at their current clustering with a low
+temperature, so a record moves only because of a verdict or the weights. Other records are not read.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.types import Ints
 from factorwise.world.links import LinkGraph
 
-CHUNK = 1 << 17  # links that are looked at in one go
+CHUNK = 1 << 17  # links processed at a time
 SEARCH = LinkSearch(rounds=3, sweeps=2, hot=0.02, cold=0.02, jumps=1.0, extra=4)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkedRecords:
-    """Records, their links, and the entities that they are in.
+    """Records and their links, with comparison levels and scores.
 
     graph, levels
         The links, and their levels in each comparison: uint8[links, comparisons].
     weights
-        Of the links and of their levels.
+        Weights of links and of their comparison levels.
     scores : float32[links]
-        Of the links under these weights.
+        Scores of the links under these weights.
     numbers : int64[records] or None
-        What verdicts call the records; None for their places.
+        The numbers of the records in verdicts; None if these are their positions.
     sources : int32[records] or None
-        The source of each record, if an entity has one record of each; else None.
+        The source of each record, if an entity has one record per source; else None.
     """
 
     graph: LinkGraph
@@ -61,17 +61,17 @@ class LinkedRecords:
         numbers: NDArray[np.int64] | None = None,
         sources: NDArray[np.int32] | None = None,
     ) -> LinkedRecords:
-        """Lay out links of records."""
+        """Build the link graph of records and score the links."""
         if not len(first):
             levels = np.zeros((0, len(weights.sizes)), np.uint8)
         graph = LinkGraph.from_pairs(n_records, first, second)
         return cls(graph, levels, weights, _scores(weights, levels), numbers, sources)
 
     def weighed(self, weights: LevelWeights, links: Ints | None = None) -> LinkedRecords:
-        """Return the same links under other weights.
+        """Return the same links with other weights.
 
         links
-            Those that are scored anew, while the others keep their scores; None for all.
+            The links that are scored again, while the others keep their scores; None for all.
         """
         if links is None:
             return replace(self, weights=weights, scores=_scores(weights, self.levels))
@@ -80,12 +80,12 @@ class LinkedRecords:
         return replace(self, weights=weights, scores=scores)
 
     def links_of(self, labels: Ints, entities: Ints) -> NDArray[np.int64]:
-        """Return the links with a record of one of some entities."""
+        """Return the links with at least one record of some entities."""
         inside = np.isin(labels, entities)
         return np.flatnonzero(inside[self.graph.first] | inside[self.graph.second])
 
     def region(self, rows: Ints) -> LinkedRecords:
-        """Return some records, ascending, with the links between them; ``numbers`` says which they are."""
+        """Restrict to some sorted records and the links between them; ``numbers`` are their old numbers."""
         graph, pair = self.graph.restrict_to(rows)
         numbers = rows if self.numbers is None else self.numbers[rows]
         sources = None if self.sources is None else self.sources[rows]
@@ -102,22 +102,22 @@ class LinkedRecords:
         seed: int,
         team: Team,
     ) -> NDArray[np.int64]:
-        """Return a label for each of some records, ascending: those of one entity have the same.
+        """Search among some sorted records, and return the entity label of each.
 
         start
-            The labels to begin with; records that must be together are brought together.
+            The initial labels; records that must be together are merged first.
         """
         walk, unit = self.walk(rows, start, verdicts)
         search.run(walk, seed=seed, team=team)
         return np.asarray(walk.labels[unit], np.int64)
 
     def walk(self, rows: Ints, start: Ints, verdicts: Verdicts) -> tuple[LinkWalk, NDArray[np.int32]]:
-        """Return a walk over some records, ascending, and the item of each of them."""
+        """Return a walk over some sorted records, and the item of each of them."""
         region = self if len(rows) == self.graph.n_items else self.region(np.asarray(rows))
         return region.walk_within(start, verdicts.within(rows if region.numbers is None else region.numbers))
 
     def walk_within(self, start: Ints, limits: Constraints) -> tuple[LinkWalk, NDArray[np.int32]]:
-        """Return a walk over all records under constraints in their places, and the item of each of them."""
+        """Return a walk over all records under constraints in their rows, and the item of each record."""
         links = Links(self.graph.first, self.graph.second, self.scores)
         weights = LinkWeights(self.weights.unlinked, self.weights.cluster)
         by_source = replace(limits, sources=self.sources, one_per_source=self.sources is not None)
@@ -126,13 +126,13 @@ class LinkedRecords:
         return walk, unit
 
     def unsettled(self, labels: Ints) -> NDArray[np.int64]:
-        """Return records that would rather be in another entity, and one of each that they would go to."""
+        """Return records that score better in another entity, and a record of each such entity."""
         n, (first, second) = self.graph.n_items, (self.graph.first, self.graph.second)
         unlinked = self.weights.unlinked
         number = np.unique(labels, return_inverse=True)[1]
         size = np.bincount(number)
         home, crossing = np.zeros(n), []
-        for low in range(0, len(first), CHUNK):  # small steps let others have the processor in between
+        for low in range(0, len(first), CHUNK):  # small steps give other threads a chance to run
             part = slice(low, low + CHUNK)
             one, two = first[part], second[part]
             beyond = self.scores[part].astype(np.float64) - unlinked

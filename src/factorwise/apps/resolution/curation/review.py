@@ -1,7 +1,7 @@
-"""`Review`: questions about the records of a store, one at a time, for a page, a console or a notebook.
+"""`Review`: ask questions about the records of a store, from a web page, a console or a notebook.
 
-An answer is kept, holds, and changes the entities that it speaks of before `Review.answer` returns. What it
-teaches concerns all records: that is learned at once, or in the background while the next question is read.
+When `Review.answer` returns, the answer is saved and has changed the entities in it. Learning from it affects
+all records, and happens at once or in the background while the next question is read.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from factorwise.store import Cause, Store
 from factorwise.store.store import ANSWERS, DIFFERENT, SAME, UNSURE
 from factorwise.types import Ints
 
-SHOWN = 20  # other members of a group that are shown
+SHOWN = 20  # most other members of a group that are shown
 
 
 class Outcome(NamedTuple):
-    """What an answer did.
+    """The effect of an answer.
 
     decision
-        The number of the decision that was kept.
+        The number of the saved decision.
     moved
-        How many records are in another entity now.
+        How many records changed their entity.
     changed
-        The entities that these were in or are in now, and how many records each has.
+        The old and new entities of these records, with their current sizes.
     """
 
     decision: int
@@ -54,21 +54,21 @@ class Outcome(NamedTuple):
 
 
 class Review(Browser):
-    """Questions worth asking about the records of a store, and what answers do.
+    """Asks questions about the records of a store, and applies the answers.
 
-    ``next`` returns a question, ``answer`` keeps the answer. When ``answer`` returns, the answer is on the
-    disk, it holds, and the entities around it have changed. Several people may take turns, from several
+    ``next`` returns a question, and ``answer`` saves the answer. When ``answer`` returns, the answer is on
+    disk and the entities around it have changed. Several people may review at the same time, from several
     threads.
 
     store
         An open store, or the path of one.
     random_share
-        The share of questions that are drawn at random, to estimate precision and recall.
+        The share of questions that are drawn at random to estimate precision and recall.
     whole
         Whether questions may be about whole entities.
     background
-        Learn from answers in a thread of its own, while the next question is read; else before ``answer``
-        returns. An error there is raised by the next ``answer``, which is not kept then, or by ``close``.
+        Whether to learn from answers in a background thread, instead of before ``answer`` returns. An error
+        there is raised by the next call of ``answer``, whose answer is then not saved, or by ``close``.
     """
 
     def __init__(
@@ -89,10 +89,10 @@ class Review(Browser):
         super().__init__(opened, curator, threading.RLock())
         self._open: dict[str, Question] = {}
         self._taken: dict[int, Question] = {}
-        self._aside: dict[str, list[Question]] = {}  # questions that went back, the last one first again
+        self._aside: dict[str, list[Question]] = {}  # questions put back; the last one is asked first
         self._numbers = 0
         model, provenance = self.store.model_provenance()
-        self._taught = model if model != self._base_number else None  # the model that answers have made
+        self._taught = model if model != self._base_number else None  # the model learned from answers
         self._learned_from = provenance.get("decisions", [])
         self.engine = QuestionEngine(
             load_records(self.store, self._base),
@@ -103,10 +103,10 @@ class Review(Browser):
             team=Team(n_jobs),
             lock=self._lock,
         )
-        self._last: tuple[int, str] | None = None  # the last decision, and who made it
+        self._last: tuple[int, str] | None = None  # the last decision and its author
         self._lesson, self._closing = threading.Event(), False
         self._learner: threading.Thread | None = None
-        self._failure: Exception | None = None  # of the learner, until somebody is told
+        self._failure: Exception | None = None  # error of the background thread, until it is raised
         self.reload()
         if self._decided():
             self._adopt(self.engine.prepare(), keep=False)
@@ -120,17 +120,17 @@ class Review(Browser):
         return self.engine.labels
 
     def reload(self) -> None:
-        """Read entities and decisions anew."""
+        """Read entities and decisions from the store again."""
         with self._lock:
             self.engine.labels = self.store.membership().copy()
             self.engine.replay(self.store.decisions())
 
     def learn(self) -> int:
-        """Learn from all answers; return how many records are in another entity for it."""
+        """Learn from all answers; return how many records changed their entity."""
         return self._adopt(self.engine.prepare())
 
     def next(self, who: str = "me") -> Question | None:
-        """Return the question to ask a person now, the same until it is answered; None if there is none."""
+        """Return a person's next question, the same one until it is answered; None if there is none."""
         with self._lock:
             if who not in self._open:
                 found = self._return_to(who)
@@ -161,7 +161,7 @@ class Review(Browser):
         who: str = "me",
         why: str = "",
     ) -> Outcome:
-        """Keep an answer: ``same``, ``different``, ``unsure``, or of whole entities also ``all but``.
+        """Save an answer: ``same``, ``different``, ``unsure`` or, for whole entities, ``all but``.
 
         question
             The question, or its number.
@@ -203,14 +203,14 @@ class Review(Browser):
         return outcome
 
     def merge(self, ids: Sequence[str], *, who: str = "me", why: str = "") -> Outcome:
-        """Make the entities of some records one, by hand."""
+        """Merge the entities of some records by hand."""
         with self._lock:
             rows = self.store.find_ids(ids)
             members = np.flatnonzero(np.isin(self.engine.labels, self.engine.labels[rows]))
             return self._decide([members.tolist()], [], SAME, who, why, "hand", None, None)
 
     def split(self, ids: Sequence[str], *, who: str = "me", why: str = "") -> Outcome:
-        """Take some records out of their entity, by hand: they are one entity, what stays is another."""
+        """Split some records from their entity by hand: they become one entity, the rest another."""
         with self._lock:
             rows = self.store.find_ids(ids)
             if len(np.unique(self.engine.labels[rows])) != 1:
@@ -223,9 +223,9 @@ class Review(Browser):
             return self._decide(parts, [], DIFFERENT, who, why, "hand", None, None)
 
     def undo(self, *, who: str = "me") -> int | None:
-        """Take a person's last decision back with what it changed; return its number, None for none.
+        """Undo a person's last decision and its effects; return its number, or None if there is none.
 
-        The question that it answered is the next one for this person, and after it the one that was open.
+        The person's next question is the one of that decision, followed by the one that was open.
         """
         with self._lock:
             mine = [one for one in self.store.decisions() if one["who"] == who]
@@ -258,7 +258,7 @@ class Review(Browser):
         return self.engine.quality(RandomAnswers.of(left, right, together, probability, same))
 
     def close(self) -> None:
-        """Keep what the weights have learned as the current model, and close the store."""
+        """Save the learned weights as the current model, and close the store."""
         self._closing = True
         if self._learner is not None:
             self._lesson.set()
@@ -275,11 +275,11 @@ class Review(Browser):
 
     @property
     def answers(self) -> int:
-        """How many decisions count."""
+        """Number of valid decisions."""
         return int(self.store.execute("SELECT count(*) FROM decisions WHERE withdrawn IS NULL")[0][0])
 
     def _decided(self) -> list[int]:
-        """Return the numbers of the decisions that count."""
+        """Return the numbers of the valid decisions."""
         return [int(one["decision"]) for one in self.store.decisions()]
 
     def _learn_in_background(self) -> None:
@@ -290,22 +290,22 @@ class Review(Browser):
                 return
             try:
                 self.learn()
-            except StoreError:  # the disk is full: the next answer says so, and this is tried again
+            except StoreError:  # for example, the disk is full: the next answer raises it
                 continue
             except Exception as error:
                 self._failure = error
 
     def _raise_failure(self) -> None:
-        """Raise the error that learning in the background has ended with, once."""
+        """Raise the error that ended learning in the background, but only once."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
     def _adopt(self, lessons: Lessons, *, keep: bool = True) -> int:
-        """Make what was prepared current, and keep the entities that change for it.
+        """Make prepared results current, and save the entities that change.
 
         keep
-            False to take the weights only: the entities follow them already.
+            False to use only the weights, because the entities already agree with them.
         """
         with self._lock:
             if not keep or self.store.read_only or self._last is None:
@@ -323,10 +323,10 @@ class Review(Browser):
             return len(changed)
 
     def _keep_entities(self, before: Ints, changed: Ints, cause: Cause) -> None:
-        """Keep the entities of records that changed; the engine calls them as the store does then.
+        """Save the changed entities of records, and use the entity numbers of the store in the engine.
 
         before
-            The entity of every record before that.
+            The entity of every record before the change.
         """
         if not len(changed):
             return
@@ -345,7 +345,7 @@ class Review(Browser):
         for conflict in self.engine.verdicts.conflicts:
             if len(conflict["parts"]) == 2 and not conflict["asked"].startswith(
                 AGAIN
-            ):  # a second time, not forever
+            ):  # ask a second time, but not again
                 left, right = (part[0] for part in conflict["parts"])
                 if (min(left, right), max(left, right)) not in open_pairs:
                     self.engine.verdicts.conflicts.remove(conflict)
@@ -354,10 +354,10 @@ class Review(Browser):
         return self.engine.next(open_pairs)
 
     def _settle_dispute(self, parts: list[list[int]], answer: str, disputed: int) -> None:
-        """Take back what was said otherwise of two records, now that someone has looked at it again.
+        """Undo the decisions about two records that contradict the answer to a repeated question.
 
         disputed
-            The decision that contradicts others; it is taken back, too, if it still does.
+            The decision that contradicts others; it is undone as well if it still does.
         """
         for one in self.store.decisions():
             if sorted(one["parts"]) == sorted(parts) and one["answer"] != answer:
@@ -378,7 +378,7 @@ class Review(Browser):
         probability: float | None,
         choice: Choice | None,
     ) -> Outcome:
-        """Keep a decision and what it changes in one transaction; nothing changes if the disk refuses."""
+        """Save a decision and its effects in one transaction; if this fails, nothing changes."""
         decision = {"parts": parts, "context": [side.tolist() for side in context], "answer": answer}
         before = self.engine.labels.copy()
         try:

@@ -1,9 +1,9 @@
-"""The model that a store begins with: weights of comparison levels, which answers can teach.
+"""The initial model of a store: weights of comparison levels, which can be learned further from answers.
 
-What is measured without labels (see `factorwise.apps.resolution.unlabelled`) scores a pair by the whole table
-and has no weights that an answer could change. So weights are learned from its answer as if that were labels,
-from the pairs that it is sure of; where it doubts, the weights decide by what these pairs have in common.
-Where there is too little to be sure of, weights are found as a mixture instead.
+A model fitted without labels (see `factorwise.apps.resolution.unlabelled`) scores pairs by the whole table
+and has no weights that answers could change. So weights are trained on its confident pairs as if these were
+labelled; for uncertain pairs, the weights then generalise from the confident ones. If there are too few
+confident pairs, weights are estimated with a mixture instead.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from factorwise.kernels.compile.threads import Team
 from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.world.links import LinkGraph
 
-SURE = 3.0  # log odds from which on a pair is believed
-FEWEST = 20  # such pairs of either kind
+SURE = 3.0  # absolute log odds of a confident pair
+FEWEST = 20  # confident pairs of either class that are needed
 
 
 def learn_pair_weights(table: pa.Table, resolver: EntityResolver, *, seed: int, team: Team) -> Knowledge:
-    """Return a model with weights of comparison levels that gives nearly the answer of one without labels.
+    """Return a model with weights of comparison levels that approximates a model fitted without labels.
 
     resolver
-        Fitted without labels on the table.
+        A resolver that was fitted to the table without labels.
     """
     knowledge = resolver.knowledge_
     model = knowledge.unlabelled
@@ -49,7 +49,7 @@ def learn_pair_weights(table: pa.Table, resolver: EntityResolver, *, seed: int, 
     comparisons = [
         one
         for one in planned(normal, *sampled(candidates, seed), candidates, labels=True)
-        if one.measure not in LEADS  # which further records change
+        if one.measure not in LEADS  # leads change when records are added
     ]
     levels = Comparer(normal, comparisons, candidates).all_levels(candidates.first, candidates.second, team)
     graph = LinkGraph.from_pairs(normal.n_rows, candidates.first, candidates.second)

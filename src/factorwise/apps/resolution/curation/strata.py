@@ -1,4 +1,4 @@
-"""Links by strata of their score before any answer, from which questions are drawn at random."""
+"""Strata of links by their initial score, from which random questions are drawn."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-BOUNDS = (-4.0, -1.5, 0.0, 1.5, 4.0)  # scores between the strata
+BOUNDS = (-4.0, -1.5, 0.0, 1.5, 4.0)  # scores that separate the strata
 
 
 class LinkStrata:
     """The strata of all links.
 
     scores
-        Of the links, before any answer.
+        Scores of the links before any answer.
     """
 
     def __init__(self, scores: NDArray[np.float32]) -> None:
@@ -22,7 +22,7 @@ class LinkStrata:
 
     @property
     def cells(self) -> int:
-        """How many cells there are: links of each stratum within entities, and between them."""
+        """Number of cells: each stratum has one within entities and one between them."""
         return 2 * (len(BOUNDS) + 1)
 
     @cached_property
@@ -31,7 +31,7 @@ class LinkStrata:
         return np.searchsorted(np.array(BOUNDS, np.float32), self._scores).astype(np.int8)
 
     def draw(self, random: np.random.Generator) -> int:
-        """Return a link of a stratum at random."""
+        """Draw a random link from a random stratum."""
         links = self._links[int(random.integers(len(self._links)))]
         return int(links[random.integers(len(links))])
 

@@ -1,10 +1,10 @@
-"""What answers teach: how probable it is that two groups are one entity, and the weights of the levels.
+"""Learn from answers: the probability that two groups are one entity, and the weights of comparison levels.
 
-Both are logistic regressions with a normal prior around what is known without answers, so that one answer
-changes little and a hundred a lot. That the pairs were chosen because they are doubtful does no harm: what is
-learned is how probable the answer is given what the comparison says. An answer about two groups says the same
-of all pairs between them, and links that were sure before any answer keep the weights from wandering where
-nobody was asked.
+Both are logistic regressions with a normal prior around the estimates without answers, so one answer changes
+little, and a hundred change a lot. Choosing uncertain pairs causes no bias, because the model is that of an
+answer given the comparisons. An answer about two groups labels all pairs between them. Links that were
+confident before any answer are training data as well, and keep the weights stable where no question was
+asked.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from factorwise.store.store import ALL_BUT, DIFFERENT, SAME
 from factorwise.types import Bools, Floats, Ints
 from factorwise.world.links import LinkGraph
 
-#: What the log odds of two groups start from: a constant, and factors of the mean and of the best score,
-#: first for groups in two entities, then for groups in one.
+#: Prior mean of the coefficients of the log odds of two groups: a constant, and factors of the mean and of
+#: the best score, first for groups in two entities, then for groups in one.
 START = (-1.0, 0.3, 0.5, 1.0, 0.3, 0.0)
-SPREAD = (1.5, 0.2, 0.2, 1.5, 0.2, 0.2)  # standard deviations of the prior around it
+SPREAD = (1.5, 0.2, 0.2, 1.5, 0.2, 0.2)  # prior standard deviations of these coefficients
 SHIFT_SPREAD, SLOPE_SPREAD, STEP_SPREAD = 2.0, 0.3, 0.25
-GROUP_WEIGHT = 3.0  # what all pairs of two groups count for beside the one that was asked about
-LARGEST_GROUP, MOST_LINKS = 40, 25  # members of two groups, and links between them, that are learned from
-SETTLED = 1e-3  # log odds that a step of the fit still moves
-SURE, SURE_LINKS, SURE_WEIGHT = 3.0, 300, 100.0  # score, number of each kind, and what they count for in all
+GROUP_WEIGHT = 3.0  # total weight of all pairs of two groups, where the pair that was asked counts 1
+LARGEST_GROUP, MOST_LINKS = 40, 25  # most members of a group, and most links, used per answer
+SETTLED = 1e-3  # largest change of log odds in a step at which the fit stops
+SURE, SURE_LINKS, SURE_WEIGHT = 3.0, 300, 100.0  # least score, number per class, and total weight
 
 
 class AnsweredGroups:
-    """Answers about two groups each, with the links between them, so that they can be scored anew."""
+    """Answers about pairs of groups, with the links between them, so that they can be scored again."""
 
     def __init__(self) -> None:
         self._answers: list[tuple[NDArray[np.int64], int, bool, bool]] = []
 
     def add(self, graph: LinkGraph, groups: Sequence[Ints], *, together: bool, same: bool) -> None:
-        """Keep an answer: whether the groups were in one entity, and whether they are said to be."""
+        """Add an answer: whether the groups were in one entity, and whether they are one by the answer."""
         one, two = (np.asarray(group[:LARGEST_GROUP], np.int64) for group in groups)
         link = graph.find_pairs(np.repeat(one, len(two)), np.tile(two, len(one)))
         self._answers.append((link[link >= 0], len(link), together, same))
 
     def odds(self, scores: NDArray[np.float32], unlinked: float) -> GroupOdds:
-        """Return what the answers say of groups under these scores of the links."""
-        answers = list(self._answers)  # others may come meanwhile
+        """Fit the odds of groups to the answers, given the scores of the links."""
+        answers = list(self._answers)  # another thread may add answers
         if not answers:
             return GroupOdds(np.array(START))
         mean, best = np.full(len(answers), unlinked), np.full(len(answers), unlinked)
@@ -71,15 +71,15 @@ class GroupOdds(NamedTuple):
     def probability(
         self, mean: Floats, best: Floats, together: Bools, variance: Floats | float = 0.0
     ) -> NDArray[np.float64]:
-        """Return the probability for each of some pairs of groups; ``variance`` is that of the scores."""
+        """Return the probability of each pair of groups; ``variance`` is that of the scores."""
         return damped(_described(mean, best, together) @ self.coefficients, np.asarray(variance))
 
 
 class LabelledLinks(NamedTuple):
-    """Links whose records are known to be of one entity, or of two.
+    """Labelled links.
 
     link, same, weight
-        The links, whether they are of one entity, and how much each counts.
+        The links, whether each is a match, and its sample weight.
     """
 
     link: NDArray[np.int64]
@@ -93,21 +93,21 @@ class LabelledLinks(NamedTuple):
 
     @classmethod
     def join(cls, parts: list[LabelledLinks]) -> LabelledLinks:
-        """Return the links of all of some."""
+        """Concatenate labelled links."""
         if not parts:
             return cls.none()
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 class Teaching(NamedTuple):
-    """Weights that have learned from answers, and how uncertain they are.
+    """Weights that were learned from answers, with their uncertainty.
 
     weights
-        Of links and of their levels.
+        Weights of links and of comparison levels.
     base
-        What was known before any answer.
+        The weights before any answer.
     change, covariance
-        What was added: a shift, a factor of the score, and the steps from level to level.
+        Posterior mode and covariance of the change: a shift, a factor of the score, and steps of levels.
     """
 
     weights: LevelWeights
@@ -122,9 +122,9 @@ class Teaching(NamedTuple):
 
 
 def label_links(decision: Mapping[str, Any], graph: LinkGraph) -> LabelledLinks:
-    """Return the links that a decision speaks of: the pair that was asked about, and all between its groups.
+    """Return the links that a decision labels: the pair of the question, and all links between its groups.
 
-    The pair counts for one; the others, which are hardly independent of it, for a few in all.
+    The pair has weight 1; the others, which are hardly independent of it, have a small total weight.
     """
     answer, parts = str(decision["answer"]), decision["parts"]
     if answer not in (SAME, DIFFERENT, ALL_BUT):
@@ -137,7 +137,7 @@ def label_links(decision: Mapping[str, Any], graph: LinkGraph) -> LabelledLinks:
         between = [pair for pair in between if pair[0] == 0]
     pairs = [(groups[a], groups[b], answer == SAME) for a, b in between]
     within = groups if answer == DIFFERENT else groups[:1]
-    if not any(len(beside) for beside in context):  # whole entities: their own pairs are decided, too
+    if not any(len(beside) for beside in context):  # whole entities: the pairs within them are labelled, too
         pairs += [(group, group, True) for group in within if len(group) > 1]
     found = []
     for one, two, same in pairs:
@@ -151,14 +151,14 @@ def label_links(decision: Mapping[str, Any], graph: LinkGraph) -> LabelledLinks:
         ]
         weight = np.full(len(others), GROUP_WEIGHT / max(len(others), 1))
         if one is not two:
-            weight[others == link[0]] += 1.0  # of the first record of either group
-        weight /= len(pairs)  # an answer about many groups is one answer, and not mostly of one kind
+            weight[others == link[0]] += 1.0  # the link between the first records of the groups
+        weight /= len(pairs)  # an answer about many groups still counts as one answer
         found.append(LabelledLinks(others, np.full(len(others), same), weight))
     return LabelledLinks.join(found)
 
 
 def sure_links(scores: Floats, seed: int) -> LabelledLinks:
-    """Return some links of either kind that are sure without any answer."""
+    """Return some confident links of either class, labelled by their scores."""
     random = np.random.default_rng([seed, 5])
     found = []
     for sure, same in ((np.flatnonzero(scores >= SURE), True), (np.flatnonzero(scores <= -SURE), False)):
@@ -171,14 +171,14 @@ def sure_links(scores: Floats, seed: int) -> LabelledLinks:
 def teach(
     base: LevelWeights, levels: NDArray[np.uint8], same: Bools, weight: Floats, before: Teaching | None = None
 ) -> Teaching:
-    """Learn weights from links with these levels.
+    """Learn weights from labelled links with these comparison levels.
 
     base
-        What was known before any answer.
+        The weights before any answer.
     weight
-        How much each link counts.
+        The sample weight of each link.
     before
-        What was learned from fewer answers, to begin with.
+        The result from fewer answers, at which the fit starts.
     """
     features, scores = _link_features(base, levels), base.link_scores(levels)
     steps = features.shape[1] - 2
@@ -196,12 +196,12 @@ def teach(
 
 
 def probability_of(odds: Floats | float) -> NDArray[np.float64]:
-    """Return probabilities from log odds."""
+    """Convert log odds to probabilities."""
     return np.asarray(0.5 + 0.5 * np.tanh(0.5 * np.asarray(odds, np.float64)))
 
 
 def damped(odds: Floats, variance: Floats) -> NDArray[np.float64]:
-    """Return probabilities from log odds that are uncertain themselves: nearer to one half."""
+    """Convert uncertain log odds to probabilities, which are moved towards one half."""
     moderate = odds / np.sqrt(1.0 + np.pi / 8.0 * variance)
     return probability_of(moderate)
 
@@ -214,20 +214,20 @@ def fit_around(
     spread: Floats,
     begin: Floats | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what to add to a logistic regression: mode and covariance under a normal prior around nothing.
+    """Fit a logistic regression with an offset and a normal prior around 0; return mode and covariance.
 
     offset
-        Log odds before anything is added.
+        Log odds at coefficients of 0.
     weight
-        How much each example counts.
+        The sample weight of each example.
     spread
         Standard deviations of the prior.
     begin
-        Where to begin the search for the mode.
+        Initial coefficients; None for 0.
     """
     found = np.zeros(features.shape[1]) if begin is None else np.array(begin, np.float64)
     precision = np.diag(1.0 / np.asarray(spread, np.float64) ** 2)
-    with threadpool_limits(1, "blas"):  # small matrices: more threads only wait for each other
+    with threadpool_limits(1, "blas"):  # the matrices are too small for several threads to help
         for _ in range(25):
             chance = probability_of(offset + features @ found)
             gradient = features.T @ (weight * (same - chance)) - precision @ found
@@ -235,14 +235,14 @@ def fit_around(
             curvature = (features * certain[:, None]).T @ features + precision
             step = np.linalg.solve(curvature, gradient)
             size = float(np.abs(features @ step).max(initial=0.0))
-            found += step * min(1.0, 4.0 / max(size, 1e-12))  # no answer's odds may leap
+            found += step * min(1.0, 4.0 / max(size, 1e-12))  # limits the change of log odds in one step
             if size < SETTLED:
                 break
         return found, np.asarray(np.linalg.inv(curvature), np.float64)
 
 
 def _link_features(base: LevelWeights, levels: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Return what the scores of links are made of: a constant, the score before, and steps of levels."""
+    """Return the features of links: a constant, the score before any answer, and steps of levels."""
     steps = [levels[:, [c]] >= np.arange(1, size + 1) for c, size in enumerate(base.sizes)]
     return np.column_stack([np.ones(len(levels)), base.link_scores(levels), *steps])
 

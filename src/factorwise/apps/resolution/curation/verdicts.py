@@ -1,8 +1,8 @@
-"""What the decisions of people say together: records that are one entity, and pairs that are not.
+"""Combine the decisions of people into groups of records that are one entity, and pairs that are not.
 
-A decision about two records that were shown with others, the context, is certain of the two only; that the
-others stay with them is taken from it as long as nothing that a person said speaks against it. Of decisions
-that contradict each other the earlier one holds, and the later one is a conflict, which is asked again.
+A decision about two records that were shown with context records is certain only for the two. Its context
+records stay with them unless another decision contradicts this. If decisions contradict each other, the
+earlier one holds, and the later one is a conflict, whose question is asked again.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ class Verdicts:
     conflicts
         Decisions that contradict earlier ones.
     asked
-        Pairs of records that some decision was about, the smaller first.
+        The last answer about each pair of records, the smaller record first.
     """
 
     def __init__(self, decisions: Iterable[Mapping[str, Any]] = ()) -> None:
         self._parent: dict[int, int] = {}
-        self._apart: dict[int, set[int]] = {}  # records, by record
+        self._apart: dict[int, set[int]] = {}  # for each group, the groups that it must not join
         self.conflicts: list[Mapping[str, Any]] = []
         self.asked: dict[tuple[int, int], str] = {}
         for decision in decisions:
             self.add(decision)
 
     def add(self, decision: Mapping[str, Any]) -> bool:
-        """Take a decision, as `Store.decisions` returns it, into account; False if it contradicts others."""
+        """Add a decision from `Store.decisions`; return False if it contradicts others."""
         parts: Sequence[Sequence[int]] = decision["parts"]
         answer = str(decision["answer"])
         firsts = [part[0] for part in parts]
         shown = firsts if answer in (SAME, DIFFERENT) else [row for part in parts for row in part]
-        first = len(parts[0]) if answer == ALL_BUT else len(shown)  # of the others nothing is said
+        first = len(parts[0]) if answer == ALL_BUT else len(shown)  # pairs of the others stay unknown
         for place, one in enumerate(shown[:first]):
             for two in shown[place + 1 :]:
                 self.asked[min(one, two), max(one, two)] = answer
@@ -64,7 +64,7 @@ class Verdicts:
         return fits
 
     def group(self, record: int) -> int:
-        """Return the first record that is known to be of one entity with a record."""
+        """Return the first record of the group that is known to be one entity with a record."""
         root = record
         while self._parent.get(root, root) != root:
             root = self._parent[root]
@@ -73,18 +73,18 @@ class Verdicts:
         return root
 
     def are_apart(self, one: int, two: int) -> bool:
-        """Return whether two records are known to be of two entities."""
+        """Return whether two records are known to belong to different entities."""
         other = self.group(two)
         return any(self.group(record) == other for record in self._apart.get(self.group(one), ()))
 
     def known(self, one: int, two: int) -> bool | None:
-        """Return whether two records are of one entity, as far as that is known; None if not."""
+        """Return whether two records are one entity; None if this is not known."""
         if self.group(one) == self.group(two):
             return True
         return False if self.are_apart(one, two) else None
 
     def known_pairs(self, first: Ints, second: Ints) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return which of some pairs of records are known, and whether these are of one entity."""
+        """Return which of some pairs of records are known, and whether these are matches."""
         spoken = np.zeros(max(int(first.max(initial=-1)), int(second.max(initial=-1))) + 1, np.bool_)
         records = np.array([*self._parent, *self._parent.values(), *self._apart], np.int64)
         spoken[records[records < len(spoken)]] = True
@@ -94,7 +94,7 @@ class Verdicts:
         return places[kept], np.array([one for one in said if one is not None], np.bool_)
 
     def within(self, rows: Ints) -> Constraints:
-        """Return what is known of some records, ascending, as constraints in their places."""
+        """Return the verdicts on some sorted records, as constraints in their positions."""
         places = {record: place for place, record in enumerate(np.asarray(rows).tolist())}
         must, cannot = [], []
         for record, place in places.items():
@@ -113,7 +113,7 @@ class Verdicts:
         low, high = min(first, second), max(first, second)
         self._parent[high] = low
         self._apart.setdefault(low, set()).update(self._apart.pop(high, ()))
-        for record in self._apart[low]:  # what is apart from a group is listed at the group's first record
+        for record in self._apart[low]:  # groups are listed by their first records
             mirror = self._apart.setdefault(self.group(record), set())
             mirror.discard(high)
             mirror.add(low)

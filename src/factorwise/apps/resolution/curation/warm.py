@@ -1,4 +1,4 @@
-"""The index of a store in memory, for lookups in milliseconds."""
+"""The index of a store in memory, for lookups that take milliseconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from factorwise.types import Ints
 
 
 class WarmIndex:
-    """Keys, frequencies, records and entities of a store, read once.
+    """Keys, frequencies, records and entities of a store, which are read once.
 
     content, ids, membership
         The columns that are compared, the ids, and the entity of every record.
@@ -41,14 +41,14 @@ class WarmIndex:
         self._form_start = np.searchsorted(self._form, np.arange(int(self._form.max(initial=0)) + 2))
 
     def renew_entities(self) -> None:
-        """Read the entities of the records again if they may have changed."""
+        """Read the entities of the records again, if they may have changed."""
         if self._store.revision != self._revision:
             self._revision = self._store.revision
             self.membership = self._store.membership()
             self._sizes = np.bincount(np.maximum(self.membership, 0))
 
     def table_of(self, record: dict[str, Any]) -> pa.Table:
-        """Return a table of one record with the columns that are compared; others are missing."""
+        """Return a table of one record with the compared columns; missing ones are null."""
         schema = self.content.schema
         columns = {}
         for field in schema:
@@ -60,7 +60,7 @@ class WarmIndex:
         return pa.table(columns, schema=schema)
 
     def matching_keys(self, rule: NDArray[np.int64], key: NDArray[np.uint64]) -> pa.Table:
-        """Return ``rule``, ``key`` and ``record`` of all records that have one of some keys."""
+        """Return ``rule``, ``key`` and ``record`` of all records that have one of the keys."""
         found = []
         for k, word in dict.fromkeys(zip(rule.tolist(), key.tolist(), strict=True)):
             low, high = self._rule_start[k], self._rule_start[k + 1]
@@ -72,7 +72,7 @@ class WarmIndex:
         return pa.table(columns)
 
     def counts(self, form: NDArray[np.int64], value: NDArray[np.uint64]) -> pa.Table:
-        """Return ``form``, ``value`` and ``rows`` of some values of forms, as far as they are known."""
+        """Return ``form``, ``value`` and ``rows`` of those of some values that are in the index."""
         found = []
         for k in np.unique(form).tolist():
             low, high = (self._form_start[min(k + side, len(self._form_start) - 1)] for side in (0, 1))
@@ -87,5 +87,5 @@ class WarmIndex:
         )
 
     def sizes(self, entities: Ints) -> NDArray[np.int64]:
-        """Return how many records some entities have."""
+        """Return the number of records of each of some entities."""
         return self._sizes[entities]
