@@ -11,10 +11,10 @@ Nodes = Int32s
 
 
 def component_numbers(n: int, first: Ints, second: Ints) -> Nodes:
-    """Return the component of each of ``n`` nodes, numbered by their smallest nodes from 0 on.
+    """Return the component of each of ``n`` nodes, numbered from 0 in order of their smallest nodes.
 
     first, second
-        The ends of each edge.
+        The two nodes of each edge.
     """
     parent = np.arange(n, dtype=np.int32)
     join_ends(np.ascontiguousarray(first, np.int32), np.ascontiguousarray(second, np.int32), parent)
@@ -33,7 +33,7 @@ def root_of(parent: Ints, node: int) -> int:
 
 @kernel
 def join_ends(first: Nodes, second: Nodes, parent: Nodes) -> None:
-    """Join the trees of the ends of each edge; the smaller root becomes the root of both."""
+    """Merge the trees of the two nodes of each edge; the smaller root becomes the root of both."""
     for edge in range(len(first)):
         one, two = root_of(parent, first[edge]), root_of(parent, second[edge])
         if one < two:
@@ -44,11 +44,11 @@ def join_ends(first: Nodes, second: Nodes, parent: Nodes) -> None:
 
 @kernel
 def number_roots(parent: Nodes) -> None:
-    """Replace each node's parent by the number of its tree; trees are numbered by their roots, in order."""
+    """Replace the parent of each node by the number of its tree; trees are in order of their roots."""
     count = 0
     for node in range(len(parent)):
         if parent[node] == node:
             parent[node] = count
             count += 1
-        else:  # a parent is smaller than its child, so it has its number already
+        else:  # a parent is smaller than its child, so its number is already assigned
             parent[node] = parent[parent[node]]

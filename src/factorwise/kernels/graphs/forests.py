@@ -1,7 +1,7 @@
-"""Walks through a factor graph: breadth-first order of its factors, and forests grown greedily from them.
+"""Walks through a factor graph: breadth-first order of its factors, and greedy selection of forests.
 
-A set of factors is a forest when the graph of variables and factors has no cycle: no two factors of it share
-two variables, and no chain of them comes back.
+A set of factors is a forest if the graph of its variables and factors has no cycle: no two factors share two
+variables, and no chain of factors closes a cycle.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def breadth_first(
     seen: Bools,
     used: Bools,
 ) -> bool:
-    """Fill ``order`` with the factors as a breadth-first walk meets them; True if they form a forest.
+    """Fill ``order`` with the factors in breadth-first order; return whether they form a forest.
 
-    ``queue`` and ``seen`` have room for every variable, ``used`` for every factor; the flags come in false.
+    ``queue`` and ``seen`` have room for every variable, ``used`` for every factor; all flags must be false.
     """
     forest = True
     met = 0
@@ -60,7 +60,7 @@ def breadth_first(
 
 @kernel
 def grow_forest(scope_start: Int64s, scope: Int64s, order: Int64s, parent: Int64s, chosen: Bools) -> None:
-    """Go through the factors in ``order`` and choose each that keeps the chosen ones a forest.
+    """Choose factors in ``order``, skipping those that would close a cycle with the chosen ones.
 
     ``parent`` has room for every variable, ``chosen`` for every factor; both are overwritten.
     """

@@ -13,9 +13,9 @@ from factorwise.types import Float64s, Int64s
 def expected_tables(
     wiring: Wiring, beliefs: Float64s, variable: int, digits: Int64s, scores: Float64s
 ) -> None:
-    """Fill ``scores[label]`` with the unary entry plus each factor's mean given that label of ``variable``.
+    """Fill ``scores[label]`` with the expected score of each label of ``variable``, unary entry included.
 
-    The other variables are independent with ``beliefs``; a forbidden entry counts only where it has mass.
+    The other variables are independent with ``beliefs``; a forbidden entry counts only if it has probability.
     """
     start = wiring.label_start[variable]
     for label in range(wiring.cardinality[variable]):
@@ -53,9 +53,9 @@ def expected_tables(
 def run_mean_field(
     wiring: Wiring, beliefs: Float64s, digits: Int64s, scores: Float64s, tolerance: float, trace: Float64s
 ) -> int:
-    """Update each variable in turn until no belief moves more than ``tolerance``; returns the sweeps made.
+    """Update each variable in turn until no belief changes by more than ``tolerance``; return the sweeps.
 
-    ``beliefs`` must give the forbidden entries no mass; every update then keeps it so.
+    ``beliefs`` must give forbidden entries probability zero; every update preserves this.
     """
     for sweep in range(len(trace)):
         change = 0.0
@@ -84,7 +84,7 @@ def run_mean_field(
 def product_beliefs(
     wiring: Wiring, beliefs: Float64s, entry_start: Int64s, digits: Int64s, joint: Float64s
 ) -> None:
-    """Joint beliefs of each factor, from ``entry_start[f]`` on, as products of those of its variables."""
+    """Write the joint beliefs of each factor, from ``entry_start[f]`` on, as products of variable beliefs."""
     for factor in range(len(wiring.table_start)):
         first, last = wiring.scope_start[factor], wiring.scope_start[factor + 1]
         for edge in range(first, last):

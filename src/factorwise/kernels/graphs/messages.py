@@ -5,12 +5,12 @@ With ``appearance`` r(f) of factor f, message m(f, v) and node total
     t(v) = unary(v) + sum over f at v of r(f) m(f, v),
 
 the message of f to v sums (or maximizes) ``table(f) / r(f) + sum over u != v of t(u) - m(f, u)`` over the
-other variables u of f. Appearance one everywhere is belief propagation; appearances below one weigh the
-entropy of each factor and give the tree-reweighted family. The pull of one factor out of a total,
-``t(u) - m(f, u)``, is its cavity. A label with total ``-inf`` is impossible in every setting, so its cavity
-is ``-inf`` towards every factor, its own included; this keeps ``inf - inf`` out and only ever removes labels.
+other variables u of f. Belief propagation has appearance one for all factors; lower appearances weigh the
+entropy of each factor and give the tree-reweighted family. The total without the message of one factor,
+``t(u) - m(f, u)``, is called its cavity. A label with total ``-inf`` is impossible in every setting, so its
+cavity is ``-inf`` for every factor, its own included; this avoids ``inf - inf`` and only ever removes labels.
 
-Messages are meaningful up to a constant: a change is the span (largest minus smallest) over labels.
+Messages are defined up to a constant: a change is measured by its span (largest minus smallest) over labels.
 """
 
 from __future__ import annotations
@@ -26,29 +26,30 @@ NEVER = -np.inf
 
 
 class Wiring(NamedTuple):
-    """A factor graph with its unary and constant factors folded away, as flat arrays.
+    """A factor graph as flat arrays, with unary and constant factors folded into other arrays.
 
-    An edge is one place in one factor's scope; its message has one entry per label of the variable there.
+    An edge is one variable of one factor; its message has one entry per label of the variable.
 
     cardinality : int64[variables]
     label_start : int64[variables + 1]
         Where the labels of each variable begin in arrays with one entry per label.
     unary : float64[labels]
         Sum of the unary tables.
+        Sum of the unary tables.
     scope_start, scope : int64[factors + 1], int64[edges]
-        Variables of each factor of two or more.
+        The variables of each factor with two or more variables.
     table_start, tables : int64[factors], float64[entries]
-        As in the factor graph.
+        The tables, as in the factor graph.
     message_start : int64[edges + 1]
         Where the message of each edge begins in arrays with one entry per edge and label.
     owner : int64[edges]
-        Factor of each edge.
+        The factor of each edge.
     touch_start, touch : int64[variables + 1], int64[edges]
-        Edges at each variable.
+        The edges of each variable.
     appearance : float64[factors]
-        Weight of each factor's entropy.
+        The weight of each factor's entropy.
     walk : int64[factors]
-        Factors in breadth-first order.
+        The factors in breadth-first order.
     """
 
     cardinality: Int64s
@@ -67,13 +68,13 @@ class Wiring(NamedTuple):
 
 
 class MessageWorkspace(NamedTuple):
-    """Arrays a run of messages writes to.
+    """The arrays to which message passing writes.
 
     messages, fresh, cavity : float64[message entries]
-        Factor to variable, kept and newly computed; variable to factor.
+        Messages from factors to variables, current and new; messages from variables to factors.
     totals : float64[labels]
     digits : int64[largest arity]
-        Labels of the table entry at hand.
+        Labels of the current table entry.
     """
 
     messages: Float64s
@@ -85,7 +86,7 @@ class MessageWorkspace(NamedTuple):
 
 @kernel
 def node_totals(wiring: Wiring, messages: Float64s, totals: Float64s) -> int:
-    """Fill ``totals``; return a variable all of whose labels are impossible, or -1."""
+    """Fill ``totals``; return a variable that has no possible label, or -1."""
     empty = -1
     for variable in range(len(wiring.cardinality)):
         size = wiring.cardinality[variable]
@@ -108,7 +109,7 @@ def node_totals(wiring: Wiring, messages: Float64s, totals: Float64s) -> int:
 
 @inlined_kernel
 def fill_cavity(wiring: Wiring, work: MessageWorkspace, factor: int) -> None:
-    """Messages of the variables of ``factor`` to it, into ``cavity``."""
+    """Write the messages from the variables of ``factor`` to it into ``cavity``."""
     for edge in range(wiring.scope_start[factor], wiring.scope_start[factor + 1]):
         variable = wiring.scope[edge]
         start = wiring.label_start[variable]
@@ -132,7 +133,7 @@ def _log_add(first: float, second: float) -> float:
 
 @inlined_kernel
 def next_entry(wiring: Wiring, digits: Int64s, first: int, last: int) -> None:
-    """Advance ``digits`` to the next entry of a table in C order over edges ``first`` to ``last - 1``."""
+    """Advance ``digits`` to the next table entry in C order over edges ``first`` to ``last - 1``."""
     for edge in range(last - 1, first - 1, -1):
         digits[edge - first] += 1
         if digits[edge - first] < wiring.cardinality[wiring.scope[edge]]:
@@ -204,7 +205,7 @@ def _send_many(wiring: Wiring, work: MessageWorkspace, factor: int, maximize: bo
 
 @inlined_kernel
 def send(wiring: Wiring, work: MessageWorkspace, factor: int, maximize: bool) -> bool:
-    """Messages of ``factor`` into ``fresh``, largest entry 0; False if one of them rules out all labels."""
+    """Write new messages of ``factor``, with maximum 0, to ``fresh``; False if one has no possible label."""
     fill_cavity(wiring, work, factor)
     if wiring.scope_start[factor + 1] - wiring.scope_start[factor] == 2:
         _send_pair(wiring, work, factor, maximize)
@@ -223,7 +224,7 @@ def send(wiring: Wiring, work: MessageWorkspace, factor: int, maximize: bool) ->
 
 @inlined_kernel
 def pending_change(wiring: Wiring, work: MessageWorkspace, factor: int) -> float:
-    """Largest span over labels of ``fresh`` minus ``messages`` among the messages of ``factor``."""
+    """Return the largest span over labels of ``fresh`` minus ``messages`` among a factor's messages."""
     change = 0.0
     for edge in range(wiring.scope_start[factor], wiring.scope_start[factor + 1]):
         low = np.inf
@@ -241,7 +242,7 @@ def pending_change(wiring: Wiring, work: MessageWorkspace, factor: int) -> float
 
 @inlined_kernel
 def absorb(wiring: Wiring, work: MessageWorkspace, factor: int, damping: float, immediate: bool) -> None:
-    """Move the messages of ``factor`` to ``fresh``, damped; where ``immediate``, move the totals along."""
+    """Replace the messages of ``factor`` by ``fresh``, damped; if ``immediate``, update the totals, too."""
     weight = wiring.appearance[factor]
     for edge in range(wiring.scope_start[factor], wiring.scope_start[factor + 1]):
         start = wiring.label_start[wiring.scope[edge]]
@@ -258,7 +259,7 @@ def absorb(wiring: Wiring, work: MessageWorkspace, factor: int, damping: float, 
 
 @inlined_kernel
 def scheduled(order: Int64s, step: int, immediate: bool) -> int:
-    """Return the factor of a step: through ``order`` backwards and then forwards, or by number."""
+    """Return the factor of a step: ``order`` backward and then forward if ``immediate``, else by number."""
     if not immediate:
         return step
     factors = len(order)
@@ -276,11 +277,11 @@ def run_sweeps(
     tolerance: float,
     trace: Float64s,
 ) -> tuple[int, int]:
-    """Sweep until the largest change is within ``tolerance`` or ``trace`` is full.
+    """Make sweeps until the largest change is at most ``tolerance`` or ``trace`` is full.
 
-    All at once from the same totals or, where ``immediate``, factor by factor through ``order`` backwards
-    and then forwards, which is exact after one sweep of a forest in breadth-first order. Returns the sweeps
-    made and a variable left without a label, or -1.
+    All messages are updated from the same totals or, if ``immediate``, factor by factor through ``order``
+    backward and then forward, which is exact after one sweep of a forest in breadth-first order. Returns the
+    number of sweeps and a variable that has no possible label, or -1.
     """
     factors = len(wiring.table_start)
     sweeps = 0
@@ -304,7 +305,7 @@ def run_sweeps(
 
 @kernel
 def label_beliefs(cardinality: Int64s, label_start: Int64s, totals: Float64s, beliefs: Float64s) -> None:
-    """Normalized exponentials of the totals of each variable."""
+    """Write the beliefs of each variable, which are the normalized exponentials of its totals."""
     for variable in range(len(cardinality)):
         start = label_start[variable]
         end = start + cardinality[variable]
@@ -321,7 +322,7 @@ def label_beliefs(cardinality: Int64s, label_start: Int64s, totals: Float64s, be
 
 @kernel
 def factor_beliefs(wiring: Wiring, work: MessageWorkspace, entry_start: Int64s, beliefs: Float64s) -> int:
-    """Joint beliefs of each factor from ``entry_start[f]`` on; returns a factor without any, or -1."""
+    """Write the joint beliefs of each factor from ``entry_start[f]`` on; return one without any, or -1."""
     for factor in range(len(wiring.table_start)):
         fill_cavity(wiring, work, factor)
         first = wiring.scope_start[factor]

@@ -1,9 +1,9 @@
 """Sum-product messages of pairwise factors in the probability domain, for tables of moderate range.
 
-Only for graphs without hard zeros and with log-potentials so bounded that no product here leaves the range
-of a double: the caller decides that once per graph, from the tables alone, and takes
-`factorwise.kernels.graphs.messages` otherwise. The schedules, and the messages after each sweep up to
-rounding, are those of that module with appearance one.
+These kernels need graphs without hard zeros and with log-potentials so bounded that no product here overflows
+or underflows a double. The caller checks this once per graph, from the tables alone, and otherwise uses
+`factorwise.kernels.graphs.messages`. The schedules, and the messages after each sweep up to rounding, are
+those of that module with appearance one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALMOST_ONE = 1.0 - 2.0**-53
 
 
 class BinaryPairs(NamedTuple):
-    """Pairwise factors between variables of two labels; a message is the ratio of label 1 to label 0.
+    """Pairwise factors between binary variables; a message is the ratio of label 1 to label 0.
 
     left, right : int64[factors]
         The two variables.
@@ -32,7 +32,7 @@ class BinaryPairs(NamedTuple):
     to_left, to_right : float64[factors]
         Messages, updated in place.
     totals, fresh_totals : float64[variables]
-        Product of the prior and the messages at each variable.
+        Product of the prior and the messages of each variable.
     """
 
     left: Int64s
@@ -60,7 +60,7 @@ def _ratio(message: float, total: float, near: float, far: float, both: float) -
 
 @inlined
 def _wider(gap: float, width: float, old: float, new: float) -> tuple[float, float]:
-    """Keep the larger of gap / width and |new - old| / (new + old), the tanh of half a change, undivided."""
+    """Return the larger of gap / width and |new - old| / (new + old), tanh of half a change, undivided."""
     if abs(new - old) * width > gap * (new + old):
         return abs(new - old), new + old
     return gap, width
@@ -70,7 +70,7 @@ def _wider(gap: float, width: float, old: float, new: float) -> tuple[float, flo
 def _fresh_messages(
     pairs: BinaryPairs, factor: int, total_left: float, total_right: float
 ) -> tuple[float, float]:
-    """Return both messages of a factor from those that are there, and the totals of its variables."""
+    """Return new messages of a factor from its current ones and the totals of its variables."""
     left_one, right_one = pairs.left_one[factor], pairs.right_one[factor]
     both_one = pairs.both_one[factor]
     return (
@@ -94,9 +94,9 @@ def _replace_messages(
 
 @fast_kernel
 def run_binary(pairs: BinaryPairs, damping: float, tolerance: float, trace: Float64s) -> int:
-    """Update all messages at once until changes are within ``tolerance`` or ``trace`` is full.
+    """Update all messages at once until changes are at most ``tolerance`` or ``trace`` is full.
 
-    Returns the sweeps made.
+    Returns the number of sweeps.
     """
     factors = len(pairs.left)
     totals = pairs.totals
@@ -128,7 +128,7 @@ def run_binary(pairs: BinaryPairs, damping: float, tolerance: float, trace: Floa
 def run_binary_in_order(
     pairs: BinaryPairs, order: Int64s, damping: float, tolerance: float, trace: Float64s
 ) -> int:
-    """Like `run_binary`, one factor after the other through ``order`` backwards and then forwards."""
+    """Run like `run_binary`, but factor by factor through ``order`` backward and then forward."""
     factors = len(order)
     totals = pairs.totals
     for sweep in range(len(trace)):
@@ -155,7 +155,7 @@ def run_binary_in_order(
 
 @fast_kernel
 def _send_probabilities(wiring: Wiring, work: MessageWorkspace, factor: int) -> None:
-    """Both messages of a pairwise ``factor`` into ``fresh``, largest entry 1, in one pass over its table."""
+    """Write both messages of a pairwise ``factor`` to ``fresh``, with maximum 1, in one table pass."""
     edge = wiring.scope_start[factor]
     left, right = wiring.message_start[edge], wiring.message_start[edge + 1]
     rows, columns = right - left, wiring.message_start[edge + 2] - right
@@ -201,7 +201,7 @@ def run_pairs(
     tolerance: float,
     trace: Float64s,
 ) -> int:
-    """Sweeps as `messages.run_sweeps` makes them; ``unary``, ``tables`` and ``messages`` are probabilities.
+    """Make sweeps like `messages.run_sweeps`; ``unary``, ``tables`` and ``messages`` are probabilities.
 
     Unary potentials and messages have largest entry 1 at each variable and edge.
     """

@@ -1,7 +1,7 @@
 """Residual schedule: always update the factor whose messages would change most.
 
-Built on `factorwise.kernels.graphs.messages`. The queue is a binary heap of factors by pending change; of
-equal changes the factor with the lower number goes first, so that runs repeat.
+Built on `factorwise.kernels.graphs.messages`. The queue is a binary heap of factors by pending change; ties
+go to the factor with the lower number, so that runs are reproducible.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from factorwise.types import Float64s, Int64s
 
 
 class Queue(NamedTuple):
-    """A heap of factors: ``heap[0]`` has the largest ``change``, ``place[f]`` says where factor f stands."""
+    """A heap of factors: ``heap[0]`` has the largest ``change``, ``place[f]`` is the position of factor f."""
 
     heap: Int64s
     place: Int64s
@@ -47,7 +47,7 @@ def _swap(queue: Queue, first: int, second: int) -> None:
 
 @inlined_kernel
 def reprioritize(queue: Queue, factor: int, change: float) -> None:
-    """Give ``factor`` a new pending change and move it where it belongs."""
+    """Set the pending change of ``factor`` and restore the heap order."""
     queue.change[factor] = change
     spot = queue.place[factor]
     while spot > 0 and _before(queue, spot, (spot - 1) // 2):
@@ -76,10 +76,10 @@ def run_residual(
     tolerance: float,
     trace: Float64s,
 ) -> tuple[int, int]:
-    """Update the most pending factor until none exceeds ``tolerance`` or ``trace`` is full.
+    """Update the factor with the largest change until none exceeds ``tolerance`` or ``trace`` is full.
 
-    One entry of ``trace`` is one round of as many updates as there are factors. Returns the rounds begun and
-    a variable left without a label, or -1.
+    One entry of ``trace`` is one round of as many updates as there are factors. Returns the number of rounds
+    begun and a variable that has no possible label, or -1.
     """
     factors = len(wiring.table_start)
     empty = node_totals(wiring, work.messages, work.totals)

@@ -1,9 +1,9 @@
-"""Two passes over a forest of cliques that share single variables, and how a factor graph becomes one.
+"""Two passes over a forest of cliques that share single variables, and its construction from a factor graph.
 
-``up[label]`` is what everything below a variable says about its labels; ``message`` is what a clique
-says to its parent variable. Both are written by the inward pass and read by the outward one, in which a
-clique's joint is its parent's marginal times the conditional ``table * up / message``. Scratch ``labels``
-(int64[edges]) holds the labels at the entry being visited.
+``up[label]`` combines everything below a variable; ``message`` is the message of a clique to its parent
+variable. Both are written by the inward pass and read by the outward pass, in which a clique's joint is its
+parent's marginal times the conditional ``table * up / message``. The scratch array ``labels`` (int64[edges])
+holds the labels of the current entry.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DONE, IMPOSSIBLE, UNDERFLOW = 0, 1, 2
 
 
 class Forest(NamedTuple):
-    """Cliques oriented away from one root per tree; "edge" numbers a variable's place in a clique.
+    """Cliques oriented away from one root per tree; an "edge" is one variable of one clique.
 
     node_start : int64[variables + 1]
         Where the labels of each variable begin in arrays over all labels.
@@ -31,13 +31,13 @@ class Forest(NamedTuple):
     begin : int64[edges]
         Where the labels of the edge's variable begin: ``node_start[scope]``.
     size : int64[edges]
-        How many labels that variable has.
+        The number of labels of that variable.
     table_start : int64[cliques + 1]
-        Where the entries of each clique begin in arrays over all entries, C order over its scope.
+        Where the entries of each clique begin in arrays over all entries, in C order over its scope.
     order : int64[cliques]
         Cliques from the roots outward.
     parent : int64[cliques]
-        The edge of the clique that leads towards its root.
+        The edge of the clique that leads to its root.
     message_start : int64[cliques + 1]
         Where the message of each clique to its parent variable begins.
     """
@@ -56,7 +56,7 @@ class Forest(NamedTuple):
 
 @kernel
 def fill_uniforms(state: UInt64s, out: Floats) -> None:
-    """Fill ``out`` with numbers from [0, 1), advancing ``state``."""
+    """Fill ``out`` with random numbers from [0, 1), advancing ``state``."""
     for index in range(len(out)):
         out[index] = random_uniform(state)
 
@@ -65,12 +65,12 @@ def fill_uniforms(state: UInt64s, out: Floats) -> None:
 def find_hosts(
     scope_start: Ints, scope: Ints, touch_start: Ints, touch: Ints, mark: Ints, host: Ints
 ) -> None:
-    """Name for each factor one that covers its scope and that nothing covers in turn; -1 for constants.
+    """Find for each factor a maximal factor whose scope contains its scope; -1 for constant factors.
 
     touch_start, touch
-        Factors at each variable, as `FactorGraph.touching` gives them.
+        Factors of each variable, as in `FactorGraph.touching`.
     mark : int64[variables]
-        Scratch, filled with -1.
+        Scratch space, filled with -1.
     """
     for factor in range(len(host)):
         first, last = scope_start[factor], scope_start[factor + 1]
@@ -114,9 +114,9 @@ def orient(
 ) -> tuple[int, int, int]:
     """Walk breadth first from the lowest variable of each tree.
 
-    Writes ``above`` (the clique each variable hangs from, -1 at a root), ``parent``, ``order`` and
-    ``roots``; ``above`` and ``parent`` come filled with -2. Returns the number of roots, and the edge that
-    closes a loop with the clique it belongs to, or -1 and -1.
+    Writes ``above`` (the clique above each variable, -1 at a root), ``parent``, ``order`` and ``roots``;
+    ``above`` and ``parent`` must be filled with -2. Returns the number of roots, and the edge that closes a
+    cycle with its clique, or -1 and -1.
     """
     trees, placed = 0, 0
     for root in range(len(above)):
@@ -152,13 +152,13 @@ def orient(
 
 @inlined
 def _span(forest: Forest, clique: int) -> tuple[int, int, int]:
-    """First edge of a clique, the edge after its last, and the one to its parent."""
+    """Return the first edge of a clique, the edge after its last, and the edge to its parent."""
     return forest.scope_start[clique], forest.scope_start[clique + 1], forest.parent[clique]
 
 
 @inlined
 def _advance(forest: Forest, labels: Ints, first: int, last: int, held: int) -> bool:
-    """Go to the next entry in C order, never touching edge ``held``; False after the last one."""
+    """Advance to the next entry in C order, keeping edge ``held`` fixed; return False after the last one."""
     for edge in range(last - 1, first - 1, -1):
         if edge == held:
             continue
@@ -171,7 +171,7 @@ def _advance(forest: Forest, labels: Ints, first: int, last: int, held: int) -> 
 
 @inlined
 def _log_value(forest: Forest, table: Floats, clique: int, labels: Ints, up: Floats) -> float:
-    """Table of a clique at ``labels`` plus what its children's subtrees say."""
+    """Return the table entry of a clique at ``labels`` plus the scores of its children's subtrees."""
     first, last, above = _span(forest, clique)
     entry = 0
     value: float = 0.0
@@ -185,7 +185,7 @@ def _log_value(forest: Forest, table: Floats, clique: int, labels: Ints, up: Flo
 
 @inlined
 def _entry_at(forest: Forest, edges: Ints, labels: Ints) -> int:
-    """Return the entry of a table over some edges at the labels of these."""
+    """Return the index of the table entry over some edges at their labels."""
     entry = 0
     for edge in edges:
         entry = entry * forest.size[edge] + labels[edge]
@@ -203,10 +203,10 @@ def merge_tables(
     labels: Ints,
     out: Floats,
 ) -> None:
-    """Add the table of every factor to that of its clique.
+    """Add the table of every factor to the table of its clique.
 
     clique_of : int64[factors]
-        -1 for constants, which are left out.
+        The clique of each factor; -1 for constant factors, which are left out.
     place : int64[edges of the factors]
         The edge of the clique that has the same variable.
     """
@@ -233,7 +233,7 @@ def share_joints(
     labels: Ints,
     out: Floats,
 ) -> None:
-    """Sum the joint of every clique down to the scopes of its factors: the way back of `merge_tables`."""
+    """Sum the joint of every clique to the scopes of its factors, the reverse of `merge_tables`."""
     for factor in range(len(clique_of)):
         clique = clique_of[factor]
         if clique < 0:
@@ -251,11 +251,11 @@ def share_joints(
 def inward_scaled(
     forest: Forest, weight: Floats, tiny: float, labels: Ints, up: Floats, message: Floats, scale: Floats
 ) -> int:
-    """Pass sums towards the roots in the probability domain, scaling ``up`` to a largest of 1.
+    """Pass sums towards the roots in the probability domain, scaling ``up`` to a maximum of 1.
 
-    Reads ``weight`` (exp of the tables, largest 1 in each); writes ``up``, ``message`` and, per clique, the
-    log of the ``scale`` taken out. Returns UNDERFLOW as soon as a number falls below ``tiny`` without being
-    zero: from there on a product might vanish that should not.
+    Reads ``weight`` (exp of the tables, with maximum 1 in each); writes ``up``, ``message`` and, per clique,
+    the log of its ``scale``. Returns UNDERFLOW as soon as a nonzero number falls below ``tiny``, because
+    later products might underflow.
     """
     up[:] = 1.0
     for turn in range(len(forest.order) - 1, -1, -1):
@@ -289,7 +289,7 @@ def inward_scaled(
 def outward_scaled(
     forest: Forest, weight: Floats, labels: Ints, up: Floats, message: Floats, node: Floats, joint: Floats
 ) -> None:
-    """Turn the pass of `inward_scaled` into marginals; ``node`` holds those of the roots, zero elsewhere."""
+    """Compute marginals after `inward_scaled`; ``node`` holds those of the roots, and zero elsewhere."""
     for turn in range(len(forest.order)):
         clique = forest.order[turn]
         first, last, above = _span(forest, clique)
@@ -315,7 +315,7 @@ def inward_log(
 ) -> None:
     """Pass sums, or maxima, towards the roots in the log domain.
 
-    ``up`` holds a score per label to begin with (0, or ``-inf`` to rule it out); messages come on top.
+    ``up`` initially holds a score per label (0, or ``-inf`` to exclude it), to which messages are added.
     """
     for turn in range(len(forest.order) - 1, -1, -1):
         clique = forest.order[turn]
@@ -352,9 +352,9 @@ def outward_log(
     node: Floats,
     joint: Floats,
 ) -> None:
-    """Turn the pass of `inward_log` into log-marginals, or max-marginals.
+    """Compute log-marginals, or max-marginals, after `inward_log`.
 
-    ``node`` holds those of the roots, ``-inf`` elsewhere.
+    ``node`` holds those of the roots, and ``-inf`` elsewhere.
     """
     for turn in range(len(forest.order)):
         clique = forest.order[turn]
@@ -397,7 +397,7 @@ def decode(forest: Forest, table: Floats, labels: Ints, up: Floats, values: Ints
 def sample(
     forest: Forest, table: Floats, state: UInt64s, labels: Ints, up: Floats, message: Floats, values: Ints
 ) -> None:
-    """Complete settings (rows of ``values``) whose roots are drawn, from the sums of `inward_log`.
+    """Complete settings (rows of ``values``) whose roots have been drawn, from the sums of `inward_log`.
 
     Draws one uniform number per clique in ``order``, setting by setting.
     """
@@ -414,7 +414,7 @@ def sample(
             while more and total <= uniform:
                 value = np.exp(_log_value(forest, table, clique, labels, up) - norm)
                 total += value
-                if value > 0.0:  # kept if rounding leaves the ladder short of 1 and the number lies beyond
+                if value > 0.0:  # kept if rounding leaves the sum below 1 and the number is larger
                     for edge in range(first, last):
                         values[row, forest.scope[edge]] = labels[edge]
                 more = _advance(forest, labels, first, last, above)

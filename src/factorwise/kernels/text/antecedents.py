@@ -1,24 +1,24 @@
-"""Scores of antecedents: how well each earlier mention, or none, fits as what a mention refers back to.
+"""Scores of antecedents: how well each earlier mention, or none, fits as the antecedent of a mention.
 
-The score of mention i with an earlier one j is a sum of weights. Each feature that holds of the pair has one
-weight of its own, one for the group of i, and one for the groups of both; and each of the pair's hashed
-features has a weight. Mention i with itself stands for "i opens a new entity", whose hashed features are
-those of i alone. The probability of an antecedent is a softmax over the scores of a row.
+The score of mention i with an earlier mention j is a sum of weights. Each feature of the pair has one weight
+of its own, one for the group of i, and one for the groups of both; and each of the pair's hashed features has
+a weight. Mention i with itself means that i begins a new entity, and its hashed features are those of i
+alone. The probability of an antecedent is a softmax over the scores of a row.
 
-Arrays of one discourse of n mentions; the pair (i, j) with i > j is number ``i (i - 1) / 2 + j``:
+Arrays of a discourse with n mentions, in which the pair (i, j) with i > j has number ``i (i - 1) / 2 + j``:
 
 start : int64[n (n - 1) / 2 + 1]
     Where the features of each pair begin in ``columns``.
 columns : int32[.]
-    Numbers of the features that hold.
+    Numbers of the active features.
 group : int64[n]
-    Below `GROUPS`.
+    Group of each mention, below `GROUPS`.
 crossed : int32[n (n - 1) / 2, .]
     Hashed features of the pairs.
 opening : int32[n, .]
     Hashed features of the mentions.
 plain : float64[1 + GROUPS + GROUPS ** 2, features]
-    Weights: of a feature, of a feature and a group, of a feature and two groups.
+    Weights of a feature alone, with one group, and with two groups.
 hashed : float64[.]
     Weights of the hashed features.
 """
@@ -31,8 +31,8 @@ from factorwise.kernels.compile.compiler import kernel
 from factorwise.types import Float64s, Int32s, Int64s
 
 GROUPS = 11
-FALSE_LINK, FALSE_OPENING, WRONG_LINK = 0.5, 1.5, 1.0  # what learning adds to the score of each mistake
-_SLIGHT = 1e-4  # probabilities that are wrong by less teach nothing
+FALSE_LINK, FALSE_OPENING, WRONG_LINK = 0.5, 1.5, 1.0  # added to the score of each mistake in training
+_SLIGHT = 1e-4  # gradients with a smaller absolute value are skipped
 
 
 @kernel
@@ -47,7 +47,7 @@ def score_antecedents(
     mention: int,
     scores: Float64s,
 ) -> None:
-    """Fill the first ``mention + 1`` of ``scores`` with those of a mention's antecedents and of none."""
+    """Fill the first ``mention + 1`` of ``scores`` with the scores of the antecedents and of a new entity."""
     first = mention * (mention - 1) // 2
     mine = group[mention]
     for earlier in range(mention):
@@ -80,11 +80,11 @@ def learn_antecedents(
     rate: float,
     scores: Float64s,
 ) -> float:
-    """Take one Adagrad step for each mention in order, and return the log-likelihood of the true antecedents.
+    """Take one AdaGrad step for each mention in order, and return the log-likelihood of the true antecedents.
 
-    Any mention of the same entity is a true antecedent; where there is none, the mention opens the entity.
-    Mistakes are given a bonus, so that the truth has to win by a margin. ``plain_squares`` and
-    ``hashed_squares`` are the sums of the squared gradients so far; ``scores`` has room for all mentions.
+    Any earlier mention of the same entity is a true antecedent; if there is none, the mention begins the
+    entity. Mistakes get a bonus, so that the truth has to win by a margin. ``plain_squares`` and
+    ``hashed_squares`` are the sums of squared gradients so far; ``scores`` has room for all mentions.
     """
     likelihood = 0.0
     for mention in range(len(group)):

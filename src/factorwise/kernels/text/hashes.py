@@ -1,4 +1,4 @@
-"""Texts and sets of values as they are stored: sums that texts are hashed by, and codes in order."""
+"""Hash sums of texts, and sorting of the codes of rows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import numpy as np
 from factorwise.kernels.compile.compiler import kernel
 from factorwise.types import Int32s, Int64s, UInt8s, UInt64s
 
-BASE = np.uint64(0x9E3779B97F4A7C15)  # odd: sums of its powers tell texts apart
+BASE = np.uint64(0x9E3779B97F4A7C15)  # base of the polynomial hash; it must be odd
 _ONE = np.uint64(1)
 
 
 @kernel
 def sum_letters(start: Int64s, letters: UInt8s, sums: UInt64s) -> None:
-    """Write for each text the sum of its bytes, each one larger, times ascending powers of the base.
+    """Write the polynomial hash of each text: the sum of (byte + 1) times ascending powers of the base.
 
     start
-        Where each text begins among the bytes of all, and where the last one ends.
+        The first byte of each text, and the end of the last one.
     """
     for k in range(len(sums)):
         total, power = np.uint64(0), BASE

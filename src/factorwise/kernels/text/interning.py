@@ -1,15 +1,15 @@
-"""Byte strings to codes in order of first appearance, thousands at a time.
+"""Map byte strings to codes in order of first appearance, thousands at a time.
 
-A table of strings is three arrays. ``text`` holds the strings one after another, ``offsets`` says where each
-begins and where the last one ends, and ``slots`` is a hash table with linear probing: a slot holds the upper
-half of a hash, and below it the code plus one; zero is a free slot. There must always be a free one.
+A table of strings consists of three arrays. ``text`` holds the concatenated strings, ``offsets`` the start of
+each and the end of the last one, and ``slots`` is a hash table with linear probing: the upper half of a slot
+is the upper half of a hash, its lower half the code plus one; zero is a free slot. There must always be one.
 
-Strings come as segments of one array of bytes, ``data``: the first begins at ``begin``, each ends where
-``ends`` says, and the next begins ``gap`` bytes later. Words of eight bytes are read without looking whether
-the string is that long, so `PADDING` bytes must follow the strings, in ``data`` and in ``text``.
+Strings are given as segments of one byte array, ``data``: the first begins at ``begin``, each ends where
+``ends`` says, and the next begins ``gap`` bytes later. Words of eight bytes are read without checking the
+length of the string, so `PADDING` bytes must follow the strings, in ``data`` and in ``text``.
 
-Looking up one string after another would wait for memory three times each: for the slot, for the offset and
-for the text. Here the strings of a batch are hashed first, then all slots are asked for, and so on.
+Looking up one string after another would wait for memory three times each: for the slot, the offset and the
+text. Here, the strings of a batch are hashed first, then all slots are prefetched, and so on.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ Codes = Int32s
 
 
 def _instruction(generate: Any) -> Any:
-    """Make an instruction of the processor available in kernels; called there without the first argument."""
+    """Make a processor instruction available in kernels; they call it without the first argument."""
     return intrinsic(generate)
 
 
 def _place(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any) -> Any:
-    """Where ``array[position]`` lies, as a pointer to ``kind``."""
+    """Return a pointer of type ``kind`` to ``array[position]``."""
     view = context.make_array(signature.args[0])(context, builder, arguments[0])
     position = context.cast(builder, arguments[1], signature.args[1], types.int64)
     return builder.bitcast(builder.gep(view.data, [position]), kind.as_pointer())
@@ -54,7 +54,7 @@ def _place(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any
 
 @_instruction
 def _word_at(typing_context: Any, array: Any, position: Any) -> Any:
-    """Read eight bytes from ``array[position]`` on; nothing is checked."""
+    """Load eight bytes from ``array[position]`` on, without bounds checks."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load(_place(context, builder, signature, arguments, ir.IntType(64)), align=1)
@@ -64,7 +64,7 @@ def _word_at(typing_context: Any, array: Any, position: Any) -> Any:
 
 @_instruction
 def _ask_for(typing_context: Any, array: Any, position: Any) -> Any:
-    """Begin to fetch ``array[position]`` from memory."""
+    """Prefetch ``array[position]``."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -80,7 +80,7 @@ def _ask_for(typing_context: Any, array: Any, position: Any) -> Any:
 
 @_instruction
 def _lowest_bit(typing_context: Any, word: Any) -> Any:
-    """Return the number of zero bits below the lowest one bit."""
+    """Return the number of trailing zero bits."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
@@ -90,13 +90,13 @@ def _lowest_bit(typing_context: Any, word: Any) -> Any:
 
 @inlined_kernel
 def _first_bytes(word: Any, length: int) -> Any:
-    """Keep the first ``length`` bytes of a word, all when there are more, none when below zero."""
+    """Keep the first ``length`` bytes of a word: all if it has fewer, none if ``length`` is negative."""
     return word & _FIRST_BYTES[min(max(length, 0), _WORD)]
 
 
 @inlined_kernel
 def _hash(data: UInt8s, begin: int, length: int) -> Any:
-    """Hash a string. Up to sixteen bytes there is no branch: lengths are hard to predict."""
+    """Return the hash of a string, without branches up to 16 bytes: lengths are hard to predict."""
     mixed = (_first_bytes(_word_at(data, begin), length) ^ np.uint64(length)) * _FIRST_FACTOR
     mixed ^= mixed >> _HALF
     mixed = (mixed ^ _first_bytes(_word_at(data, begin + _WORD), length - _WORD)) * _NEXT_FACTOR
@@ -112,7 +112,7 @@ def _hash(data: UInt8s, begin: int, length: int) -> Any:
 
 @inlined_kernel
 def _equal(data: UInt8s, begin: int, length: int, text: UInt8s, offset: int) -> bool:
-    """Whether the strings of ``length`` bytes at ``data[begin]`` and ``text[offset]`` are the same."""
+    """Return whether the strings of ``length`` bytes at ``data[begin]`` and ``text[offset]`` are equal."""
     differing = _first_bytes(_word_at(data, begin) ^ _word_at(text, offset), length)
     second = _word_at(data, begin + _WORD) ^ _word_at(text, offset + _WORD)
     differing |= _first_bytes(second, length - _WORD)
@@ -134,7 +134,7 @@ def _is_code(data: UInt8s, begin: int, length: int, text: UInt8s, offsets: Int64
 def _probe(
     data: UInt8s, begin: int, length: int, mixed: Any, slots: UInt64s, text: UInt8s, offsets: Int64s
 ) -> Any:
-    """Return the code of a string, or where it belongs: minus one minus the number of a free slot."""
+    """Return the code of a string; if it is not in the table, minus one minus the number of its free slot."""
     mask = np.uint64(len(slots) - 1)
     slot = mixed & mask
     while True:
@@ -161,9 +161,9 @@ def _likely_codes(
     begins: Int64s,
     codes: Codes,
 ) -> int:
-    """Hash a batch of strings and write the first code with the tag of each, `UNKNOWN` where none has it.
+    """Hash a batch of strings and write the first code with a matching tag, `UNKNOWN` if there is none.
 
-    ``mixed`` and ``begins`` keep hashes and beginnings. The texts to compare with are asked for. Returns
+    ``mixed`` and ``begins`` get the hashes and the starts. The texts to compare with are prefetched. Returns
     where the next batch begins.
     """
     mask = np.uint64(len(slots) - 1)
@@ -188,9 +188,9 @@ def _likely_codes(
 
 @kernel
 def segment_ends(data: UInt8s, ends: Int64s) -> int:
-    """Write where the zero bytes of ``data`` are, as many as ``ends`` has room for; return their number.
+    """Write the positions of the zero bytes of ``data``, as far as ``ends`` has room; return their number.
 
-    `PADDING` bytes that do not count must follow ``data`` in memory.
+    `PADDING` bytes that are not counted must follow ``data`` in memory.
     """
     count = 0
     for position in range(0, len(data), _WORD):
@@ -220,7 +220,7 @@ def _code_segments(
     codes: Codes,
     grow: bool,
 ) -> int:
-    """Write the code of each string; those that the table does not have are `UNKNOWN`, or added to it."""
+    """Write the code of each string; strings that are not in the table are `UNKNOWN`, or added to it."""
     mixed = np.empty(_BATCH, dtype=np.uint64)
     begins = np.empty(_BATCH, dtype=np.int64)
     for base in range(0, len(ends), _BATCH):
@@ -234,7 +234,7 @@ def _code_segments(
             if code < 0 and not grow:
                 continue
             code = _probe(data, begins[index], length, mixed[index], slots, text, offsets)
-            if code < 0 and grow:  # nor was it added since the batch began
+            if code < 0 and grow:  # it was not added earlier in this batch either
                 slots[-1 - code] = ((mixed[index] >> _HALF) << _HALF) | np.uint64(known + 1)
                 offset = offsets[known]
                 for byte in range(length):
@@ -257,7 +257,7 @@ def find_segments(
     offsets: Int64s,
     codes: Codes,
 ) -> None:
-    """Write the code of each string to ``codes``, `UNKNOWN` for those that the table does not have."""
+    """Write the code of each string to ``codes``, `UNKNOWN` for those that are not in the table."""
     _code_segments(data, begin, ends, gap, slots, text, offsets, 0, codes, False)
 
 
@@ -273,16 +273,16 @@ def intern_segments(
     known: int,
     codes: Codes,
 ) -> int:
-    """Write the code of each string to ``codes``, adding new ones to the table; return how many it has.
+    """Write the code of each string to ``codes``, adding new ones to the table; return the table's new size.
 
-    ``known`` strings are in the table already. The table must have room for all strings, were they new.
+    ``known`` is the number of strings in the table. It must have room for all strings, in case all are new.
     """
     return _code_segments(data, begin, ends, gap, slots, text, offsets, known, codes, True)
 
 
 @kernel
 def keep_known(codes: Codes, indptr: Int64s) -> int:
-    """Close the gaps that `UNKNOWN` entries leave in compressed rows, in place; return what is left."""
+    """Remove `UNKNOWN` entries from compressed rows, in place; return the number of remaining entries."""
     kept = 0
     begin = indptr[0]
     for row in range(len(indptr) - 1):
@@ -308,21 +308,21 @@ def template_keys(
     ends: Int64s,
     indptr: Int64s,
 ) -> int:
-    """Write what identifies each attribute of each token, token by token, templates in order.
+    """Write the key of each attribute of each token, token by token, with templates in order.
 
     values : int32[tokens, values]
-        Codes of what is known of each token; `UNKNOWN` where there is none.
+        Codes of the values of each token; `UNKNOWN` where there is none.
     flags : bool[values]
-        Which of them are flags: these are `UNKNOWN` outside the sentence. All others have codes of their
-        own there: ``-2 d`` at distance ``d`` before the first token, ``-2 d - 1`` at ``d`` after the last.
+        Which values are flags; these are `UNKNOWN` outside the sentence. All others have special codes
+        there: ``-2 d`` at distance ``d`` before the first token, ``-2 d - 1`` at ``d`` after the last.
     start : int64[sentences + 1]
         Sentence ``s`` has the tokens ``start[s]:start[s + 1]``, counted from the first row of ``values``.
     part_start, part_value, part_offset
-        Template ``t`` is made of the parts ``part_start[t]:part_start[t + 1]``: column of ``values``, and
-        distance from the token.
+        Template ``t`` has the parts ``part_start[t]:part_start[t + 1]``, each a column of ``values`` and an
+        offset from the token.
     keys, ends, indptr
-        Out: template and codes of its parts; where each key ends, in bytes; the entries of each token.
-        A template with an `UNKNOWN` part gives no attribute.
+        Output: the template and the codes of its parts; the end of each key, in bytes; the entries of each
+        token. A template with an `UNKNOWN` part gives no attribute.
 
     Returns the number of attributes.
     """

@@ -1,4 +1,4 @@
-"""How far pairs lead the other pairs of their records, by a value that each pair has."""
+"""The lead of a pair over the other pairs of its records, in a value that each pair has."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from factorwise.types import Float32s, Int32s
 
 @kernel
 def best_two(first: Int32s, second: Int32s, value: Float32s, best: Float32s, runner_up: Float32s) -> None:
-    """Find the two highest values of the pairs of each row, into ``best`` and ``runner_up``.
+    """Find the two highest values among the pairs of each row, and write them to ``best`` and ``runner_up``.
 
-    Both hold zeros at first, which is what a row without pairs keeps. Values are zero or more; NaN counts for
-    nothing.
+    Both must be zero at first, and stay zero for rows without pairs. Values must not be negative; NaN is
+    ignored.
     """
     for k in range(len(first)):
         for row in (first[k], second[k]):
@@ -32,10 +32,10 @@ def leads(
     smaller: Float32s,
     larger: Float32s,
 ) -> None:
-    """Divide each value by the sum of it and the highest other one, for both rows of a pair.
+    """Divide each value by the sum of itself and the highest other value, for both rows of a pair.
 
-    The highest other value of a row is the runner-up where the pair has the best one, else the best. What is
-    zero stays zero.
+    The highest other value of a row is the runner-up if the pair has the best value, else the best. Zeros
+    stay zero.
     """
     for k in range(len(first)):
         v = value[k]

@@ -1,9 +1,9 @@
-"""How alike two strings are, for many pairs of rows at a time, on the characters of a column of values.
+"""String similarities for many pairs of rows at a time, on the characters of a column of values.
 
-A column is ``start`` and ``letters``: value ``v`` is ``letters[start[v]:start[v + 1]]``, characters numbered
-from 0 within the column. Rows have the codes of their values, negative where one is missing. Equal codes
-give 1, different ones 0.999 at most, a missing value NaN. Of two strings the one with the smaller code comes
-first, so that a pair has the same value in either order.
+A column is ``start`` and ``letters``: value ``v`` is ``letters[start[v]:start[v + 1]]``, with characters
+numbered from 0 within the column. Rows have the codes of their values, which are negative if missing. Equal
+codes give 1, different ones at most 0.999, and a missing value NaN. The string with the smaller code is
+always first, so that a pair has the same value in either order.
 
 Implements: hyyro2004bit (the longest common subsequence, 64 characters at a time), zhao2019string (edits with
 transpositions in two rows of the table), winkler1990string (Jaro's similarity and the bonus for a prefix).
@@ -23,9 +23,9 @@ Letters = UInt32s
 Values = Float32s
 
 _ZERO, _ONE, _ALL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
-_HIGHEST = np.float32(0.999)  # of strings that differ
-_BITS = 64  # of a word
-_PREFIX, _BONUS, _LEAST = 4, 0.1, 0.7  # letters, their bonus, and the Jaro similarity from which it is given
+_HIGHEST = np.float32(0.999)  # maximum similarity of different strings
+_BITS = 64  # number of bits of a word
+_PREFIX, _BONUS, _LEAST = 4, 0.1, 0.7  # prefix length, bonus per letter, and minimum Jaro similarity
 
 
 @inlined_kernel
@@ -38,7 +38,7 @@ def _count_ones(word: Any) -> Any:
 
 @inlined_kernel
 def _lowest_ones(count: int) -> Any:
-    """Return a word of which the lowest ``count`` bits are one."""
+    """Return a word whose lowest ``count`` bits are one."""
     if count >= _BITS:
         return _ALL
     return (_ONE << np.uint64(max(count, 0))) - _ONE
@@ -46,7 +46,7 @@ def _lowest_ones(count: int) -> Any:
 
 @inlined_kernel
 def _mark_places(letters: Letters, begin: int, length: int, masks: UInt64s, size: int) -> None:
-    """Set the bits of the places where each character of a string stands, in ``size`` words for each."""
+    """Set the bits of the positions of each character of a string, in ``size`` words per character."""
     for place in range(length):
         slot = np.int64(letters[begin + place]) * size + (place >> 6)
         masks[slot] |= _ONE << np.uint64(place & 63)
@@ -73,9 +73,9 @@ def jaro_winkler(
     """Write the Jaro-Winkler similarity of the strings of rows ``first[k]`` and ``second[k]``.
 
     masks
-        Zeros, for each character as many words as the longest string has groups of 64; zeros afterwards.
+        Zeros, for each character as many words as the longest string needs bits; zeros again afterwards.
     flags, matched
-        Scratch, as many words as that, and as many characters as the longest string has.
+        Scratch space: as many words, and as many characters as the longest string has.
     """
     for k in range(len(first)):
         low, high = codes[first[k]], codes[second[k]]
@@ -139,12 +139,12 @@ def common_subsequences(
     rows: UInt64s,
     found: Values,
 ) -> None:
-    """Write twice the length of the longest common subsequence as a share of the lengths of both strings.
+    """Write twice the length of the longest common subsequence divided by the sum of both lengths.
 
     masks
-        Zeros, for each character as many words as the longest string has groups of 64; zeros afterwards.
+        Zeros, for each character as many words as the longest string needs bits; zeros again afterwards.
     rows
-        Scratch, as many words as the longest string has groups of 64.
+        Scratch space, as many words as the longest string needs bits.
     """
     for k in range(len(first)):
         low, high = codes[first[k]], codes[second[k]]
@@ -192,15 +192,15 @@ def edit_likeness(
     table: Codes,
     found: Values,
 ) -> None:
-    """Write one less the edits between the strings of rows, as a share of the longer string's length.
+    """Write one minus the edit distance of the strings of rows, divided by the longer string's length.
 
-    An edit inserts, deletes or replaces a character, or exchanges two that become neighbours (Damerau and
-    Levenshtein, without restrictions).
+    An edit inserts, deletes or replaces a character, or transposes two that become neighbors (unrestricted
+    Damerau-Levenshtein distance).
 
     last_row
-        -1 for each character, and so again afterwards.
+        -1 for each character; -1 again afterwards.
     table
-        Scratch, int32[3, longest string + 2].
+        Scratch space, int32[3, longest string + 2].
     """
     for k in range(len(first)):
         low, high = codes[first[k]], codes[second[k]]
@@ -225,9 +225,9 @@ def edit_likeness(
 def _count_edits(
     letters: Letters, one: int, length: int, two: int, other: int, last_row: Codes, table: Codes
 ) -> Any:
-    """Count the edits between two strings that are not empty.
+    """Return the number of edits between two nonempty strings.
 
-    Rows of the table are moved by one: entry ``j + 1`` is that of ``j`` characters, entry 0 out of reach.
+    Rows of the table are shifted by one: entry ``j + 1`` is for ``j`` characters, and entry 0 is infinite.
     """
     far = np.int32(max(length, other) + 1)
     now, before, kept = 0, 1, 2
@@ -239,7 +239,7 @@ def _count_edits(
         now, before = before, now
         letter = letters[one + i - 1]
         last_column = -1
-        corner = table[now, 1]  # two rows above, in the column before
+        corner = table[now, 1]  # two rows up, in the previous column
         table[now, 1] = i
         exchanged = far
         for j in range(1, other + 1):

@@ -1,4 +1,4 @@
-"""How the values of two rows stand to each other, by codes alone, for many pairs of rows at a time."""
+"""Compare the values of two rows by their codes alone, for many pairs of rows at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Values = Float32s
 
 @kernel
 def shared_rarities(codes: Codes, rarity: Values, first: Codes, second: Codes, found: Values) -> None:
-    """Write the rarity of the value that both rows have, 0 for different values, NaN where one is missing."""
+    """Write the rarity of the value that both rows share, 0 for different values, NaN if one is missing."""
     for k in range(len(first)):
         one, two = codes[first[k]], codes[second[k]]
         if one < 0 or two < 0:
@@ -26,10 +26,10 @@ def shared_rarities(codes: Codes, rarity: Values, first: Codes, second: Codes, f
 def name_relations(
     name: Codes, root: Codes, sound: Codes, initial: Codes, first: Codes, second: Codes, found: Values
 ) -> None:
-    """Write how two given names stand to each other: 1 to 6, from the same to another initial.
+    """Write the relation of two given names: 1 to 6, from equal names to different initials.
 
     name, root, sound, initial
-        Codes of the name of each row, of what it is short for, of how it sounds and of its first letter.
+        Codes of the name of each row, of its full form, of its phonetic code and of its first letter.
     """
     for k in range(len(first)):
         one, two = first[k], second[k]
@@ -49,9 +49,9 @@ def name_relations(
 
 @kernel
 def cut_levels(values: Values, edges: Values, found: UInt8s) -> None:
-    """Write the level of each value: 0 for NaN, otherwise one more than the edges that it reaches.
+    """Write the comparison level of each value: 0 for NaN, else one plus the number of thresholds reached.
 
-    Without edges, values are levels themselves.
+    Without thresholds (``edges``), the values are the levels themselves.
     """
     for k in range(len(values)):
         value = values[k]
@@ -68,7 +68,7 @@ def cut_levels(values: Values, edges: Values, found: UInt8s) -> None:
 
 @kernel
 def add_level_weights(values: Values, edges: Values, weights: Values, scores: Values) -> None:
-    """Add to each score the weight of its value's level, which is cut as in `cut_levels`."""
+    """Add to each score the weight of its value's comparison level, as defined in `cut_levels`."""
     for k in range(len(values)):
         value = values[k]
         if value != value:

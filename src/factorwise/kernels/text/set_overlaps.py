@@ -1,7 +1,7 @@
-"""What two sets of weighted values share, for many pairs of sets at a time.
+"""The total weight of the values that two sets share, for many pairs of sets at a time.
 
-The values of the first row are marked with their weights, which stay as long as pairs have the same one: then
-the second row is looked up value by value.
+The weights of the first row's values are written to an array, and kept while pairs have the same first row;
+then the values of the second row are looked up in it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def set_overlaps(
     """Sum the weights of the values that the rows ``first[k]`` and ``second[k]`` share, into ``shared``.
 
     offsets, codes
-        The values of each row, ascending and each once.
+        The values of each row, ascending and unique.
     weight
-        Of each value.
+        The weight of each value.
     marked
-        A zero for each value; zeros afterwards.
+        Scratch space with a zero for each value; zeros again afterwards.
     """
     row = -1
     for k in range(len(first)):
@@ -60,10 +60,10 @@ def set_overlaps_by_two(
     shared: Float32s,
     other_shared: Float32s,
 ) -> None:
-    """Sum two weights of the values that rows share, each as `set_overlaps` does, in one pass.
+    """Sum two weights of the values that rows share, each like `set_overlaps`, in one pass.
 
     weights, marked : float32[values, 2]
-        Both weights, and zeros for them.
+        Both weights of each value, and scratch space with zeros for them.
     """
     row = -1
     for k in range(len(first)):
