@@ -329,9 +329,9 @@ class EntityResolver(ParameterEstimator):
             `factorwise.distributed.ray_executor.RayExecutor`; None for threads of this process. The result
             does not depend on it.
         memory
-            The memory limit in bytes, or text such as "4GB"; None for half of the free memory. What does not
-            fit goes to scratch files (in TMPDIR), which are removed together with the result. This includes
-            the records if you give a path or a `pyarrow.RecordBatchReader`. The entities do not depend on it.
+            The memory limit, such as "4GB" or a number of bytes; None for half of the free memory. Beyond it,
+            data go to scratch files (in TMPDIR), which are removed with the result: the records as well, so
+            give a path or a `pyarrow.RecordBatchReader`. The entities do not depend on it.
         planned, linked, watch
             Called with the memory plan before the work, with the linked records before the search, and after
             each round of the search.

@@ -36,8 +36,8 @@ class Resolution:
     posterior
         Draws from the posterior, if requested.
     weighed : int64[.] or None
-        After an update, the rows that ``linked`` covers; the confidence of all others is NaN. None for all
-        rows.
+        The rows that ``linked`` covers, if these are not all: distinct records, or those that an update
+        resolved again (the confidence of all others is then NaN).
     """
 
     ids: pa.Array
