@@ -101,9 +101,8 @@ def distinct_records(
     """Find the distinct records of a table; return None if most records are distinct anyway.
 
     Records are identified by a 64-bit hash: among five million distinct records, the probability of a
-    collision is about one in a million. Records with a cannot-link constraint are never merged, and neither
-    are records without any value. None is returned, too, if an entity has one record per source and
-    ``sources`` is None.
+    collision is about one in a million. Records with a cannot-link constraint or without any value are never
+    merged. None is also returned if an entity has one record per source and ``sources`` is None.
 
     columns
         The columns that are compared.

@@ -219,8 +219,7 @@ class Witness(NamedTuple):
     measure
         Returns an array for each of them.
     known
-        Values of all candidates, in order, that ``measure`` takes as a third argument; None if there are
-        none.
+        Values of all candidates, in order, that ``measure`` takes as a third argument; None without any.
     """
 
     places: tuple[int, ...]

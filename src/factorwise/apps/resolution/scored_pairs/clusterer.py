@@ -26,8 +26,8 @@ ROUNDS = 6  # rounds of the search; with fixed scores, more rounds gain next to 
 class PairClusterer:
     """Clusters records into entities from scored pairs, with the same search as `EntityResolver`.
 
-    The score of a clustering is a sum over all pairs within entities: of the damped log odds plus an offset
-    for scored pairs (see `PairConstants.scores`), and of the unlinked pair weight for other pairs. One false
+    The score of a clustering is a sum over all pairs within entities: of the damped scores of
+    scored pairs (see `PairConstants.scores`), and of the unlinked pair weight for other pairs. One false
     pair seldom chains two entities, because the missing pairs between them count against a merge.
 
     >>> pairs = [("a", "b", 0.99), ("b", "c", 0.97), ("a", "c", 0.8), ("c", "d", 0.1)]
@@ -79,8 +79,7 @@ class PairClusterer:
         pairs
             `ScoredPairs`, or a table that `read_scored_pairs` reads.
         labels
-            Labels of some records: a table with the columns ``id`` and ``entity``, or ``id``, ``other``,
-            ``same``.
+            Labels of some records: a table with columns ``id``, ``entity``, or ``id``, ``other``, ``same``.
         constraints
             Hard constraints, in rows of the records.
         on_message

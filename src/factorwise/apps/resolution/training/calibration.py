@@ -185,8 +185,7 @@ def is_right(truth: Ints, labels: Ints) -> Bools:
     """Return whether each item is in the right cluster, given the clusters of all others of known entities.
 
     It is right if no other cluster holds more of the other items of its entity, and at least half of the
-    other items of its cluster are of its entity. An item without others of its entity is right as a
-    singleton.
+    others in its cluster are of its entity. An item without others of its entity is right as a singleton.
     """
     known = np.flatnonzero(truth >= 0)
     cluster = np.unique(labels[known], return_inverse=True)[1]
