@@ -1,4 +1,4 @@
-"""Assignments as flat arrays that compiled walks read and change."""
+"""Assignments as flat arrays that compiled walks read and modify."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Labels(NamedTuple):
     value : int32[variables]
         Code of each variable's label.
     cardinality : int32[variables]
-        How many labels each variable has.
+        Number of labels of each variable.
     movable : int32[movable]
-        Variables that are hidden and have more than one label.
+        The hidden variables that have more than one label.
     """
 
     value: NDArray[np.int32]
@@ -25,5 +25,5 @@ class Labels(NamedTuple):
 
 
 def apply_label(world: Any, move: Any) -> None:
-    """Make the change at hand: a variable gets another label."""
+    """Apply the current move, which gives a variable another label."""
     world.value[move.item] = move.target

@@ -1,19 +1,19 @@
-"""Block Gibbs: variables that choose their labels together, by all their joint settings.
+"""Block Gibbs sampling: variables that draw their labels jointly, from all their joint settings.
 
 ``mine`` of this program:
 
 start, variable : int64[blocks + 1], int32[.]
     The variables of each block.
 sweep : int64[1]
-    1 to visit all blocks in order in every step, 0 to visit a random one.
+    1 to visit all blocks in order in every step, 0 to visit a random block.
 templates : int64[k, 3]
-    ``gain`` and ``applied`` of the model's templates, and their contexts.
+    ``gain`` and ``applied`` functions of the model's templates, and their contexts.
 score, broken : float64[settings], int64[settings]
-    Score of each setting of a block and number of constraints that it breaks, both less what they are now;
-    arrays by setting have `room_for` them.
+    The score of each setting of a block and the number of constraints that it breaks, both relative to
+    the current setting; arrays over settings have the size `room_for`.
 share : float64[settings]
 before, label : int32[variables]
-    Scratch: labels before the step, and those of the present setting before a visit.
+    Scratch space: the labels before the step, and those of the current setting before a visit.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ GAIN, APPLIED, CONTEXT = range(3)
 
 
 def draw_blocks(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> float:
-    """Resample one block or all of them in order; what changed is the move, and its gain is known.
+    """Resample one block, or all of them in order; the move has the changed labels, and its gain is known.
 
-    The world is as it was when this returns: the loop makes the changes.
+    The state is unchanged when this returns: the loop applies the move.
     """
     blocks = len(mine.start) - 1
     first, last = 0, blocks
@@ -58,7 +58,7 @@ def draw_blocks(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> 
     for k in range(mine.start[first], mine.start[last]):
         variable = mine.variable[k]
         old, new = mine.before[variable], world.value[variable]
-        if old != new:  # in blocks that overlap, the first time that the variable is met
+        if old != new:  # if blocks overlap, only when the variable first occurs
             add_change(move, changes, variable, old, new)
             set_label(world, mine, move, variable, old)
     if move.changes == 0:
@@ -70,9 +70,9 @@ def draw_blocks(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> 
 
 @shared
 def visit_block(world: Any, mine: Any, random: Any, move: Any, low: int, high: int) -> float:
-    """Draw the labels of one block from their joint distribution given everything else; return the gain.
+    """Draw the labels of one block from their conditional distribution given the others; return the gain.
 
-    Where every setting is forbidden, only those that break the fewest constraints are drawn.
+    If every setting is forbidden, only those that break the fewest constraints are drawn.
     """
     chance = uniform(random)
     for k in range(low, high):
@@ -100,7 +100,7 @@ def visit_block(world: Any, mine: Any, random: Any, move: Any, low: int, high: i
 
 @shared
 def score_settings(world: Any, mine: Any, move: Any, low: int, high: int) -> Any:
-    """Score all joint settings of a block, the last variable changing fastest; return how many there are."""
+    """Score all joint settings of a block, the last variable changing fastest; return their number."""
     score, settings = 0.0, np.int64(1)
     move.broken = 0
     for k in range(low, high):
@@ -121,7 +121,7 @@ def score_settings(world: Any, mine: Any, move: Any, low: int, high: int) -> Any
 
 @shared
 def relabel(world: Any, mine: Any, move: Any, variable: int, target: int) -> float:
-    """Give a variable a label; return the gain."""
+    """Set the label of a variable; return the gain."""
     gain = 0.0
     if world.value[variable] != target:
         move.item, move.source, move.target = variable, world.value[variable], target
@@ -134,7 +134,7 @@ def relabel(world: Any, mine: Any, move: Any, variable: int, target: int) -> flo
 
 @shared
 def set_label(world: Any, mine: Any, move: Any, variable: int, target: int) -> None:
-    """Give a variable a label, and let all templates know."""
+    """Set the label of a variable, and notify all templates."""
     if world.value[variable] == target:
         return
     move.item, move.source, move.target = variable, world.value[variable], target

@@ -1,6 +1,6 @@
-"""Among which labels a variable chooses in a Gibbs step.
+"""The labels among which a variable chooses in a Gibbs step.
 
-Where as many labels are offered as the variable has, they are offered in order: templates rely on it.
+If all labels of the variable are offered, they are offered in order; templates rely on this.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from factorwise.kernels.walks.library import below
 
 @shared
 def offer_random(world: Any, random: Any, move: Any, choice: Any) -> float:
-    """Offer a random variable all its labels."""
+    """Offer all labels of a random variable."""
     if len(world.movable) == 0:
         return STAY
     offer_labels(world, move, choice, np.int64(world.movable[below(random, len(world.movable))]))
@@ -25,13 +25,13 @@ def offer_random(world: Any, random: Any, move: Any, choice: Any) -> float:
 
 
 def offer_fetched(world: Any, mine: Any, random: Any, move: Any, choice: Any) -> float:
-    """Offer a random variable all its labels, as `offer_random` does; ``mine`` is that of `look_ahead`."""
+    """Offer all labels of a random variable, like `offer_random`; ``mine`` is that of `look_ahead`."""
     look_ahead(world, mine, random, move)
     return offer_random(world, random, move, choice)
 
 
 def offer_next(world: Any, mine: Any, move: Any, choice: Any) -> float:
-    """Offer the next variable all its labels, the first one after the last; ``mine`` has ``at`` int64[1]."""
+    """Offer all labels of the next variable, cyclically; ``mine`` has ``at`` int64[1]."""
     if len(world.movable) == 0:
         return STAY
     at = mine.at[0]
@@ -42,7 +42,7 @@ def offer_next(world: Any, mine: Any, move: Any, choice: Any) -> float:
 
 @shared
 def offer_labels(world: Any, move: Any, choice: Any, variable: Any) -> None:
-    """Let ``variable`` choose among all its labels."""
+    """Offer all labels of ``variable``."""
     labels = np.int64(world.cardinality[variable])
     move.item, move.source, move.choices = variable, np.int64(world.value[variable]), labels
     for label in range(labels):

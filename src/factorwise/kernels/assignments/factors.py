@@ -1,18 +1,18 @@
 """Factors over fixed tuples of variables, and counts of labels in groups: scores under fixed weights.
 
-One program has all such factors of a model, since a step pays for every call. ``mine`` of this program:
+One program has all such factors of a model, because each call costs time. ``mine`` of this program:
 
 at : PLACE[variables + 1]
     Where the scores, pairs, larger factors and groups of each variable begin.
 score : float64[labels of all variables]
     Sum of the factors of one variable, at each of its labels.
 pair : PAIR[.]
-    The factors of two variables, as each of the two sees them.
+    The factors of two variables, listed for each of the two.
 large, other : LARGE[. + 1], OTHER[.]
-    Factors of more variables, as each sees them, and the others of each.
+    Factors of more variables, listed for each of them, and the other variables of each.
 tables : float64[.]
-    Their scores. A few tables of factors of two variables lie there once for each of the two, with the labels
-    of the one that looks next to each other.
+    Their scores. A few tables of factors of two variables are stored twice, once for each variable, with the
+    labels of that variable contiguous.
 group, count : GROUP[groups], int64[groups]
     What each group counts, and how many of its variables have the label now.
 member : int64[.]
@@ -20,8 +20,8 @@ member : int64[.]
 counted : float64[.]
     Scores of counts.
 
-`pairs_gain` and `pairs_gains` are for models of factors of one and two variables that forbid nothing: they
-read ``label`` and ``pair`` of ``at`` only.
+`pairs_gain` and `pairs_gains` are for models that have only factors of one and two variables and no hard
+constraints: they read only ``label`` and ``pair`` of ``at``.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ GROUP = np.dtype([("label", np.int64), ("table", np.int64)])
 
 
 def wide(kind: np.dtype[Any], largest: int) -> np.dtype[Any]:
-    """Return a record type with fields that hold ``largest``: memory is what a visit waits for."""
+    """Return a record type whose fields can hold ``largest``; small records save memory bandwidth."""
     if largest < 1 << 31:
         return kind
     return np.dtype([(name, np.int64) for name in kind.names or ()])
 
 
 def pairs_gain(world: Any, mine: Any, move: Any) -> float:
-    """Scores of the new label minus those of the old one."""
+    """Return the score of the new label minus that of the old one."""
     item, source, target = move.item, move.source, move.target
     first = mine.at[item].label
     total = mine.score[first + target] - mine.score[first + source]
@@ -61,7 +61,7 @@ def pairs_gain(world: Any, mine: Any, move: Any) -> float:
 
 
 def pairs_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
-    """Score every label on offer."""
+    """Score every offered label."""
     if offers_all(world, move, choice):
         add_all_labels(world, mine, move.item, move.choices, choice.out)
     else:
@@ -71,13 +71,13 @@ def pairs_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
 
 @shared
 def offers_all(world: Any, move: Any, choice: Any) -> bool:
-    """Whether all labels of the variable are on offer, in order."""
+    """Return whether all labels of the variable are offered, in order."""
     return move.choices == world.cardinality[move.item] and choice.targets[0] == 0
 
 
 @shared
 def add_all_labels(world: Any, mine: Any, item: int, labels: int, out: Any) -> None:
-    """Add what the factors of one and two variables score at each label."""
+    """Add the scores of the factors of one and two variables at each label."""
     first = mine.at[item].label
     for label in range(labels):
         out[label] += mine.score[first + label]
@@ -89,7 +89,7 @@ def add_all_labels(world: Any, mine: Any, item: int, labels: int, out: Any) -> N
 
 @shared
 def add_table(tables: Any, place: int, stride: int, labels: int, out: Any) -> None:
-    """Add what a factor scores at each label."""
+    """Add the score of a factor at each label."""
     if stride == 1:
         for label in range(labels):
             out[label] += tables[place + label]
@@ -100,7 +100,7 @@ def add_table(tables: Any, place: int, stride: int, labels: int, out: Any) -> No
 
 @shared
 def score_pairs(world: Any, mine: Any, item: int, label: int) -> float:
-    """Score of the factors of one and two variables at one label."""
+    """Return the score of the factors of one and two variables at one label."""
     total = mine.score[mine.at[item].label + label]
     for at in range(mine.at[item].pair, mine.at[item + 1].pair):
         pair = mine.pair[at]
@@ -110,13 +110,13 @@ def score_pairs(world: Any, mine: Any, item: int, label: int) -> float:
 
 
 def fetch_pairs(world: Any, mine: Any, move: Any) -> float:
-    """Read what the factors of one and two variables will read to score the labels."""
+    """Read the data that the factors of one and two variables need to score the labels."""
     return score_pairs(world, mine, move.item, 0)
 
 
 @shared
 def place_of(world: Any, factors: Any, others: Any, at: int) -> int:
-    """Return where the table of a larger factor has its variable's first label, given the others."""
+    """Return the table index of a larger factor at its variable's first label, given the others."""
     place = factors[at].table
     for k in range(factors[at].other, factors[at + 1].other):
         other = others[k]
@@ -125,7 +125,7 @@ def place_of(world: Any, factors: Any, others: Any, at: int) -> int:
 
 
 def factors_gain(world: Any, mine: Any, move: Any) -> float:
-    """Scores of the new label minus those of the old one; constraints broken and mended are counted."""
+    """Return the new label's score minus the old one's; also count the change in broken constraints."""
     item, source, target = move.item, move.source, move.target
     broken, total = 0, 0.0
     first = mine.at[item].label
@@ -150,7 +150,7 @@ def factors_gain(world: Any, mine: Any, move: Any) -> float:
 
 @shared
 def add_change(table: Any, before: int, after: int, total: float, broken: int) -> tuple[float, int]:
-    """Add the change of a factor's score; where it forbids, count the constraint as broken instead."""
+    """Add the change of a factor's score; if an entry is forbidden, count a broken constraint instead."""
     if table[after] == -math.inf:
         broken += 1
     else:
@@ -164,13 +164,13 @@ def add_change(table: Any, before: int, after: int, total: float, broken: int) -
 
 @shared
 def counted_step(mine: Any, group: int, source: int, target: int) -> Any:
-    """Return by how much the count of a group changes when one of its variables changes its label."""
+    """Return the change of a group's count when one of its variables changes its label."""
     label = mine.group[group].label
     return np.int64(label == target) - np.int64(label == source)
 
 
 def factors_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
-    """Score every label on offer."""
+    """Score every offered label."""
     item = move.item
     whole = offers_all(world, move, choice)
     if whole:
@@ -200,7 +200,7 @@ def begin_counts(world: Any, mine: Any) -> None:
 
 
 def counts_applied(mine: Any, move: Any) -> None:
-    """Keep the counts of the groups of a variable that has changed its label."""
+    """Update the group counts after a variable has changed its label."""
     source, target = move.source, move.target
     for at in range(mine.at[move.item].member, mine.at[move.item + 1].member):
         mine.count[mine.member[at]] += counted_step(mine, mine.member[at], source, target)

@@ -1,24 +1,24 @@
-"""Statistics of factors over labels: how they change, and what they score under weights that change.
+"""Statistics of factors over labels: their changes, and their scores under weights that are being learned.
 
-While weights are learned nothing is summed up beforehand. ``mine`` of the program of weighted factors:
+During learning, nothing is summed in advance. ``mine`` of the program of weighted factors:
 
 weights : float64[weights of the model]
 at : WEIGHTED[variables + 1]
     Where the features, pairs and tabled factors of each variable begin.
 feature, amount : int32[.], float64[.]
-    Features of the variables: with label l, the weight at ``feature + l`` counts ``amount`` times. Where all
-    features count once, ``amount`` is empty: to read it would take longer than anything else.
+    Features of the variables: with label l, the weight at ``feature + l`` counts ``amount`` times. If all
+    features count once, ``amount`` is empty, because reading it would dominate the running time.
 pair : CROSSED[.]
-    Factors of two variables, as each sees them. At place p of its table, the weight at ``base[k] + p`` counts
-    ``value[k]`` times, for k from ``low`` to ``high``.
+    Factors of two variables, listed for each of them. At index p of its table, the weight at
+    ``base[k] + p`` counts ``value[k]`` times, for k from ``low`` to ``high``.
 base, value : int32[.], float64[.]
 tabled, other : LARGE[. + 1], OTHER[.]
-    Factors of any variables whose statistics stand in rows, one for each place of their tables.
+    Factors of any variables whose statistics are stored as rows, one for each index of their tables.
 row, index, number : int64[rows + 1], int32[.], float64[.]
-    At place p, weight ``index[k]`` counts ``number[k]`` times, for k from ``row[p]`` to ``row[p + 1]``.
+    At index p, weight ``index[k]`` counts ``number[k]`` times, for k from ``row[p]`` to ``row[p + 1]``.
 
-and of the program of weighted counts: ``at`` MEMBERS[variables + 1], ``member``, ``group`` and ``count`` as
-in `factors`, and rows, one for each count.
+The program of weighted counts has ``at`` MEMBERS[variables + 1], ``member``, ``group`` and ``count`` as in
+`factors`, and rows, one for each count.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CROSSED = np.dtype([(name, np.int32) for name in ("low", "high", "stride", "othe
 
 
 def weighted_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
-    """Statistics of the factors of a variable with its new label minus those with its old one."""
+    """Add the statistics of a variable's factors with its new label minus those with its old one."""
     item, source, target = move.item, move.source, move.target
     for at in range(mine.at[item].pair, mine.at[item + 1].pair):
         pair = mine.pair[at]
@@ -59,7 +59,7 @@ def weighted_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
 def put_crossed(
     gradient: Any, move: Any, base: Any, value: Any, low: int, high: int, before: int, after: int
 ) -> None:
-    """Put the weights from ``base`` on: one at ``after``, and with the opposite sign one at ``before``."""
+    """Add the weights from ``base`` on to the gradient: positive at ``after``, negative at ``before``."""
     at = move.entries
     if at + 2 * (high - low) > len(gradient.index):
         move.overflow = 1
@@ -73,7 +73,7 @@ def put_crossed(
 
 @shared
 def put_binary(gradient: Any, move: Any, base: Any, low: int, high: int, before: int, after: int) -> None:
-    """Put the weights from ``base`` on, as `put_crossed` does, where all values are 1."""
+    """Add weights to the gradient like `put_crossed`, where all values are 1."""
     at = move.entries
     if at + 2 * (high - low) > len(gradient.index):
         move.overflow = 1
@@ -87,14 +87,14 @@ def put_binary(gradient: Any, move: Any, base: Any, low: int, high: int, before:
 
 @shared
 def put_row(gradient: Any, move: Any, mine: Any, row: int, sign: float) -> None:
-    """Put one row of statistics."""
+    """Add one row of statistics to the gradient."""
     for k in range(mine.row[row], mine.row[row + 1]):
         put(gradient, move, mine.index[k], sign * mine.number[k])
 
 
 @shared
 def score_row(mine: Any, row: int) -> float:
-    """Score of one row of statistics under the present weights."""
+    """Return the score of one row of statistics under the current weights."""
     total = 0.0
     for k in range(mine.row[row], mine.row[row + 1]):
         total += mine.weights[mine.index[k]] * mine.number[k]
@@ -102,7 +102,7 @@ def score_row(mine: Any, row: int) -> float:
 
 
 def weighted_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
-    """Score every label on offer under the present weights."""
+    """Score every offered label under the current weights."""
     item = move.item
     for k in range(mine.at[item].feature, mine.at[item + 1].feature):
         amount = mine.amount[k] if len(mine.amount) > 0 else 1.0
@@ -120,13 +120,13 @@ def weighted_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
 
 @shared
 def add_crossed(weights: Any, place: Any, stride: int, value: float, move: Any, choice: Any) -> None:
-    """Add what one feature scores with each label on offer."""
+    """Add the score of one feature with each offered label."""
     for k in range(move.choices):
         choice.out[k] += value * weights[place + choice.targets[k] * stride]
 
 
 def counted_gradient(mine: Any, move: Any, gradient: Any) -> None:
-    """Statistics of the changed counts after the change minus before it."""
+    """Add the statistics of the changed counts after the move minus those before it."""
     source, target = move.source, move.target
     for at in range(mine.at[move.item].member, mine.at[move.item + 1].member):
         step = counted_step(mine, mine.member[at], source, target)
@@ -137,7 +137,7 @@ def counted_gradient(mine: Any, move: Any, gradient: Any) -> None:
 
 
 def counted_gains(mine: Any, move: Any, choice: Any) -> None:
-    """Score every label on offer by the counts that it leads to."""
+    """Score every offered label by the counts that result."""
     for at in range(mine.at[move.item].member, mine.at[move.item + 1].member):
         group = mine.group[mine.member[at]]
         row = group.table + mine.count[mine.member[at]] - np.int64(group.label == move.source)

@@ -1,4 +1,4 @@
-"""Drawing new labels: blindly, by the scores of the labels, along spans of chains, and by exchange."""
+"""Proposals of new labels: uniform, by the scores of the labels, for spans of chains, and by exchange."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from factorwise.kernels.walks.library import (
     uniform,
 )
 
-FORBIDDEN = -1024.0  # what a proposal takes minus infinity for, so that differences stay numbers
+FORBIDDEN = -1024.0  # replaces minus infinity in a proposal, so that differences stay finite
 
 
 def draw_label(world: Any, random: Any, move: Any) -> float:
-    """Give a random variable another label, all others alike."""
+    """Give a random variable another label, chosen uniformly."""
     if len(world.movable) == 0:
         return STAY
     variable = np.int64(world.movable[below(random, len(world.movable))])
@@ -38,8 +38,8 @@ def draw_label(world: Any, random: Any, move: Any) -> float:
 def draw_scored_label(world: Any, mine: Any, random: Any, move: Any, choice: Any) -> float:
     """Give a random variable another label, with probability proportional to exp(sharpness * score).
 
-    ``mine`` has ``templates`` int64[k, 2], the ``gains`` of the model's templates, and ``sharpness``
-    float64[1]. The gain of the move is then known.
+    ``mine`` has ``templates`` int64[k, 2], the ``gains`` functions of the model's templates, and
+    ``sharpness`` float64[1]. The gain of the move is known afterwards.
     """
     if len(world.movable) == 0:
         return STAY
@@ -53,7 +53,7 @@ def draw_scored_label(world: Any, mine: Any, random: Any, move: Any, choice: Any
     target = pick_share(choice.share, labels, chance * total)
     forward = math.log(choice.share[target] / total)
     move.target, move.known = target, 1
-    if choice.out[source] == -math.inf:  # out of a forbidden world, whatever the way back
+    if choice.out[source] == -math.inf:  # any move out of a forbidden state is accepted
         move.gain = math.inf
         return 1.0
     move.gain = choice.out[target] - choice.out[source]
@@ -63,9 +63,9 @@ def draw_scored_label(world: Any, mine: Any, random: Any, move: Any, choice: Any
 
 @shared
 def score_labels(mine: Any, move: Any, choice: Any) -> None:
-    """Score the labels on offer by all templates, and withdraw the offer.
+    """Score the offered labels with all templates, and clear the offer.
 
-    ``mine.templates`` has ``gains`` in its first column and contexts in its last.
+    ``mine.templates`` has ``gains`` functions in its first column and contexts in its last.
     """
     context = mine.templates.shape[1] - 1
     for k in range(move.choices):
@@ -79,7 +79,7 @@ def score_labels(mine: Any, move: Any, choice: Any) -> None:
 
 @shared
 def log_share(scores: Any, count: int, scale: float, without: int, wanted: int) -> float:
-    """Log-probability of ``wanted`` when drawing from exp(scale * scores), leaving out one position."""
+    """Return the log-probability of drawing ``wanted`` from exp(scale * scores), excluding one position."""
     best = -math.inf
     for k in range(count):
         if k != without:
@@ -92,23 +92,23 @@ def log_share(scores: Any, count: int, scale: float, without: int, wanted: int) 
 
 
 def draw_span(world: Any, mine: Any, random: Any, move: Any, choice: Any, changes: Any) -> float:
-    """Draw the labels of a span of a chain anew, all at once.
+    """Draw new labels for a span of a chain, all at once.
 
-    They are drawn as if those of the span depended on each other as in a chain: then exactly in proportion to
-    exp(sharpness * score). ``mine`` has
+    They are drawn as if the labels of the span depended on each other as in a chain; if they do, the draw is
+    exactly in proportion to exp(sharpness * score). ``mine`` has
 
     start, variable, chain : int64[chains + 1], int32[.], int32[.]
-        The movable variables of each chain, and the chain that each place belongs to.
+        The movable variables of each chain, and the chain of each position.
     length : int64[2]
-        Shortest and longest span.
+        Minimum and maximum length of a span.
     templates : int64[k, 3]
-        ``gains`` and ``applied`` of the model's templates, and their contexts.
+        ``gains`` and ``applied`` functions of the model's templates, and their contexts.
     lead : float64[longest * labels, labels]
-        Lead of the label at a place over the first label, by place and the label before it.
+        Score of a label minus that of the first label, by position and previous label.
     tail : float64[longest, labels]
-        Log of the sum over the labels after a place.
+        Log of the sum over the labels after a position.
     sharpness, score, old : float64[1], float64[labels], int64[longest]
-        Scratch but for the first.
+        Scratch space, except for the first.
     """
     if len(mine.variable) == 0:
         return STAY
@@ -150,7 +150,7 @@ def draw_span(world: Any, mine: Any, random: Any, move: Any, choice: Any, change
 
 @shared
 def lead_at(world: Any, mine: Any, move: Any, choice: Any, first: int, at: int) -> None:
-    """Fill ``lead`` for one place of a span, the labels of which are 0, and leave them so."""
+    """Fill ``lead`` for one position of a span whose labels are 0, and leave them at 0."""
     variable = np.int64(mine.variable[first + at])
     before = np.int64(mine.variable[first + at - 1]) if at > 0 else np.int64(-1)
     for label in range(world.cardinality[before] if at > 0 else 1):
@@ -174,7 +174,7 @@ def lead_at(world: Any, mine: Any, move: Any, choice: Any, first: int, at: int) 
 
 @shared
 def add_tails(world: Any, mine: Any, first: int, length: int) -> None:
-    """Fill ``tail`` from the last place of a span to its first."""
+    """Fill ``tail`` from the last position of a span to its first."""
     for back in range(length):
         at = length - 1 - back
         labels = world.cardinality[mine.variable[first + at]]
@@ -192,10 +192,10 @@ def add_tails(world: Any, mine: Any, first: int, length: int) -> None:
 
 
 def draw_exchange(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> float:
-    """Let two variables of one domain exchange their labels.
+    """Exchange the labels of two variables of one domain.
 
     ``mine`` has ``start`` int64[pools + 1] and ``member`` int32[members], the variables of each domain, and
-    ``pool`` int32[variables].
+    ``pool`` int32[variables], the domain of each variable.
     """
     if len(mine.member) == 0:
         return STAY

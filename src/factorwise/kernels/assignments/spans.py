@@ -1,20 +1,20 @@
-"""The F1 of labelled spans, one change of a label at a time.
+"""The F1 of labelled spans, updated with every change of a label.
 
 ``mine`` of this program:
 
 begins, ends : bool[labels + 1, labels + 1]
-    Whether a span begins, or ends, between two labels that follow each other; the last one stands for what
-    is outside of a chain.
+    Whether a span begins, or ends, between two adjacent labels; the last label stands for the outside of a
+    chain.
 type : int32[labels]
-    What spans of a label are of.
+    The span type of each label.
 low, high : int64[variables]
-    First variable of the chain of each, and the one after its last.
+    The first variable of each variable's chain, and the one after its last.
 true_first, true_type : int32[variables]
-    Of a true span, at its last variable: its first one and its type; -1 where no true span ends.
+    For a variable at which a true span ends: the span's first variable and its type; else -1.
 count : int64[3]
-    How many spans the truth has, how many the world has, and how many both have.
+    The number of true spans, of predicted spans, and of correctly predicted spans.
 smoothing : float64[1]
-    How many spans more are taken to be right, when worlds are compared.
+    The number of additional spans that count as correct when states are compared.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TRUE, PREDICTED, RIGHT = range(3)
 
 @shared
 def label_at(world: Any, mine: Any, at: Any, low: Any, high: Any, item: Any, label: Any) -> Any:
-    """Return the label of a variable of the chain from ``low`` to ``high``, with that of one replaced."""
+    """Return the label of a variable in the chain from ``low`` to ``high``; ``item`` has ``label``."""
     if at < low or at >= high:
         return np.int64(len(mine.type))
     return np.int64(label) if at == item else np.int64(world.value[at])
@@ -40,9 +40,10 @@ def label_at(world: Any, mine: Any, at: Any, low: Any, high: Any, item: Any, lab
 def count_ends(
     world: Any, mine: Any, item: Any, low: Any, high: Any, label: Any, first: Any, last: Any
 ) -> Any:
-    """Count the spans that end before a variable from ``first`` on, and those of them that are right.
+    """Count the spans that end before a variable from ``first`` on, and the correct ones among them.
 
-    Up to the first span that begins after ``last``; one variable has ``label`` in place of its own.
+    Counting stops at the first span that begins after ``last``; variable ``item`` has ``label`` instead of
+    its own.
     """
     begun, predicted, right = first - 1, np.int64(0), np.int64(0)
     while begun > low:
@@ -67,7 +68,7 @@ def count_ends(
 
 @shared
 def spans_then(world: Any, mine: Any, move: Any) -> Any:
-    """Return how many more spans there are after the change at hand, and how many more right ones."""
+    """Return the change of the number of spans, and of correct spans, by the current move."""
     item = move.item
     low, high = mine.low[item], mine.high[item]
     then = count_ends(world, mine, item, low, high, move.target, item, item + 1)
@@ -77,13 +78,13 @@ def spans_then(world: Any, mine: Any, move: Any) -> Any:
 
 @shared
 def span_f1(mine: Any, predicted: Any, right: Any, more: float) -> float:
-    """F1 with so many spans more, and some more that are in the truth as well."""
+    """Return the F1 with additional predicted and correct spans, and ``more`` correct ones for smoothing."""
     total = mine.count[TRUE] + mine.count[PREDICTED] + predicted + 2.0 * more
     return 2.0 * (mine.count[RIGHT] + right + more) / total if total > 0.0 else 0.0
 
 
 def judge_spans(world: Any, mine: Any, move: Any) -> float:
-    """Gain of the F1 of spans."""
+    """Return the gain in span F1."""
     predicted, right = spans_then(world, mine, move)
     if predicted == 0 and right == 0:
         return 0.0
@@ -92,14 +93,14 @@ def judge_spans(world: Any, mine: Any, move: Any) -> float:
 
 
 def spans_applied(world: Any, mine: Any, move: Any) -> None:
-    """Keep the counts in step with a change that was made."""
+    """Update the counts after a move."""
     predicted, right = spans_then(world, mine, move)
     mine.count[PREDICTED] += predicted
     mine.count[RIGHT] += right
 
 
 def begin_spans(world: Any, mine: Any) -> None:
-    """Count the spans of the present world."""
+    """Count the spans of the current state."""
     mine.count[PREDICTED], mine.count[RIGHT] = 0, 0
     at = np.int64(0)
     while at < len(world.value):
@@ -111,5 +112,5 @@ def begin_spans(world: Any, mine: Any) -> None:
 
 
 def spans_value(mine: Any) -> float:
-    """F1 of the spans; 0 where there are none."""
+    """Return the F1 of the spans; 0 if there are none."""
     return span_f1(mine, 0, 0, 0.0)

@@ -1,16 +1,17 @@
-"""Factors that come and go with the labels: which of them a variable touches, and what they add.
+"""Factors that exist depending on the labels: those that a variable touches, and their scores.
 
-The functions of these programs are made of two of a user's: ``touched(values, variable, out)``, which writes
-the keys of the factors that exist and returns how many, and ``statistics(values, key)`` of one of them.
+The functions of these programs are built from two user functions: ``touched(values, variable, out)``, which
+writes the keys of the factors that exist and returns their number, and ``statistics(values, key)`` of a
+factor.
 
 ``mine`` of these programs:
 
 keys : int64[rows, width]
-    Scratch, with more rows than ``touched`` may claim.
+    Scratch space, with more rows than ``touched`` may return.
 weights, offset : float64[weights], int64[1]
-    All weights of the model, and where those of the template begin.
+    All weights of the model, and the index of the template's first weight.
 change : float64[statistics]
-    Scratch: the change of the statistics.
+    Scratch space: the change of the statistics.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from factorwise.kernels.walks.library import put
 
 @shared
 def is_fresh(keys: Any, row: int) -> bool:
-    """Whether a key stands in no row before this one."""
+    """Return whether a key differs from all keys in earlier rows."""
     for earlier in range(row):
         same = True
         for k in range(keys.shape[1]):
@@ -43,7 +44,7 @@ def touched_functions(
     """Make the functions of a template's program, by role.
 
     limit
-        Most keys that one variable may touch.
+        Maximum number of keys that one variable may touch.
     """
 
     def list_keys(world: Any, mine: Any, move: Any) -> int:

@@ -1,6 +1,6 @@
-"""Matchings, permutations and trees as flat arrays that compiled walks read and change.
+"""Matchings, permutations and trees as flat arrays that compiled walks read and modify.
 
-In each, ``target[item]`` says where an item is: its partner, its position, its parent.
+In each, ``target[item]`` is the state of an item: its partner, its position, or its parent.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from factorwise.types import Int32s, Int64s
 
 
 class Matched(NamedTuple):
-    """Pairs of items on the left with items on the right, each in one pair at most.
+    """A matching of items on the left with items on the right, each in at most one pair.
 
     target : int32[left]
-        The partner of each item on the left; the number of items on the right where it has none.
+        The partner of each item on the left; the number of items on the right if it has none.
     holder : int32[right]
-        The partner of each item on the right; the number of items on the left where it has none.
+        The partner of each item on the right; the number of items on the left if it has none.
     start, candidate : int64[left + 1], int32[.]
-        The partners that each item on the left may have, ascending.
+        The candidate partners of each item on the left, ascending.
     """
 
     target: Int32s
@@ -31,7 +31,7 @@ class Matched(NamedTuple):
 
 
 class Ordered(NamedTuple):
-    """Items in an order.
+    """A permutation of items.
 
     target : int32[items]
         The position of each item.
@@ -44,12 +44,12 @@ class Ordered(NamedTuple):
 
 
 class Rooted(NamedTuple):
-    """Items in a tree, below a root that is none of them.
+    """Items in a tree, below a root that is not an item.
 
     target : int32[items]
-        The parent of each item; the number of items where that is the root.
+        The parent of each item; the number of items if it is the root.
     degree : int32[items + 1]
-        How many children each item has, and the root.
+        The number of children of each item, and of the root.
     """
 
     target: Int32s
@@ -57,7 +57,7 @@ class Rooted(NamedTuple):
 
 
 def apply_match(world: Any, move: Any) -> None:
-    """Make the change at hand: an item leaves its partner for one that is free, or for none."""
+    """Apply the current move: an item leaves its partner for a free one, or for none."""
     alone = len(world.holder)
     if move.source < alone:
         world.holder[move.source] = len(world.target)
@@ -67,14 +67,14 @@ def apply_match(world: Any, move: Any) -> None:
 
 
 def apply_exchange(world: Any, move: Any) -> None:
-    """Make the change at hand: an item goes to a position, and the one that was there takes its place."""
+    """Apply the current move: an item moves to a position, and the item there takes its place."""
     other = world.holder[move.target]
     world.target[other], world.holder[move.source] = move.source, other
     world.target[move.item], world.holder[move.target] = move.target, move.item
 
 
 def apply_parent(world: Any, move: Any) -> None:
-    """Make the change at hand: an item, and all below it, goes to another parent."""
+    """Apply the current move: an item and its subtree move to another parent."""
     world.degree[move.source] -= 1
     world.degree[move.target] += 1
     world.target[move.item] = move.target
@@ -82,7 +82,7 @@ def apply_parent(world: Any, move: Any) -> None:
 
 @shared
 def is_candidate(world: Any, item: Any, partner: Any) -> bool:
-    """Whether a matching may pair the two."""
+    """Return whether a matching may contain the pair."""
     low, high = world.start[item], world.start[item + 1]
     while low < high:
         middle = (low + high) // 2
@@ -95,7 +95,7 @@ def is_candidate(world: Any, item: Any, partner: Any) -> bool:
 
 @shared
 def is_below(world: Any, node: Any, item: Any) -> bool:
-    """Whether ``node`` is ``item`` or lies below it in the tree."""
+    """Return whether ``node`` is ``item`` or below it in the tree."""
     root = len(world.target)
     while node != root and node != item:
         node = np.int64(world.target[node])

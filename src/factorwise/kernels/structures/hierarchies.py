@@ -1,8 +1,8 @@
-"""Hierarchies of items: trees whose inner nodes have two children or more, and moves that prune and regraft.
+"""Hierarchies of items: trees whose inner nodes have two or more children, and prune-and-regraft moves.
 
-Where a node can go, once it is pruned, is a number: an inner node (or the top, of which the roots are the
-children) whose child it becomes, or that of another node plus one and the number of nodes, beside which it is
-put, below a new inner node. A parent that is left with one child is dropped.
+The position for a pruned node is a number. A number up to the number of nodes is an inner node (or the top,
+whose children are the roots) that becomes its parent. A larger one is 1 + the number of nodes + another node,
+beside which it is put, below a new inner node. A parent that is left with one child is dropped.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from factorwise.types import Int32s, Int64s
 
 
 class Nested(NamedTuple):
-    """Items, which are the first nodes, and room for inner nodes above them.
+    """Items, which are the first nodes, and space for inner nodes above them.
 
     target : int32[nodes]
-        The parent of each node; the number of nodes for the top, -1 for inner nodes that are not in use.
+        The parent of each node; the number of nodes for the top, -1 for unused inner nodes.
     first, degree : int32[nodes + 1]
-        The first child of each node and of the top, -1 where there is none, and how many there are.
+        The first child of each node and of the top, -1 if there is none, and the number of children.
     following, previous : int32[nodes]
-        The next child of the same parent and the one before; -1 where there is none.
+        The next and the previous child of the same parent; -1 if there is none.
     inner, at : int32[nodes - items]
-        Numbers of the inner nodes, those in use first, and where each stands, counted from the first one.
+        The inner nodes, used ones first, and the position of each in this list (index 0: first inner node).
     used : int64[1]
-        How many inner nodes are in use.
+        The number of inner nodes in use.
     """
 
     target: Int32s
@@ -64,7 +64,7 @@ def link(world: Any, node: Any, parent: Any) -> None:
 
 @shared
 def unlink(world: Any, node: Any) -> None:
-    """Take a node from the children of its parent."""
+    """Remove a node from the children of its parent."""
     before, after, parent = world.previous[node], world.following[node], world.target[node]
     if before >= 0:
         world.following[before] = after
@@ -77,7 +77,7 @@ def unlink(world: Any, node: Any) -> None:
 
 @shared
 def drop_inner(world: Any, node: Any) -> None:
-    """Give up an inner node: it is the next that will be used."""
+    """Release an inner node, which will be the next one to be used."""
     leaves, last = n_leaves(world), world.used[0] - 1
     moved, place = world.inner[last], world.at[node - leaves]
     world.inner[place], world.at[moved - leaves] = moved, place
@@ -86,7 +86,7 @@ def drop_inner(world: Any, node: Any) -> None:
 
 
 def apply_regraft(world: Any, move: Any) -> None:
-    """Make the change at hand: a node, and all below it, goes elsewhere."""
+    """Apply the current move: a node and its subtree move to another position."""
     top, node = len(world.target), move.item
     parent = np.int64(world.target[node])
     unlink(world, node)
@@ -110,7 +110,7 @@ def apply_regraft(world: Any, move: Any) -> None:
 
 @shared
 def position_of(world: Any, node: Any) -> Any:
-    """Return where a node would go back to, if it were pruned."""
+    """Return the position to which a node would have to return after being pruned."""
     top, parent = len(world.target), np.int64(world.target[node])
     if parent == top or world.degree[parent] != 2:
         return parent
@@ -122,21 +122,21 @@ def position_of(world: Any, node: Any) -> Any:
 
 @shared
 def parent_left(world: Any, node: Any, dropped: Any) -> Any:
-    """Return the parent of a node once the inner node ``dropped`` is gone; -1 drops none."""
+    """Return the parent of a node after the inner node ``dropped`` is removed; -1 removes none."""
     parent = np.int64(world.target[node])
     return np.int64(world.target[parent]) if parent == dropped else parent
 
 
 @shared
 def dropped_by(world: Any, node: Any) -> Any:
-    """Return the inner node that goes when a node is pruned; -1 where none does."""
+    """Return the inner node that is dropped when a node is pruned; -1 if there is none."""
     parent = np.int64(world.target[node])
     return parent if parent != len(world.target) and world.degree[parent] == 2 else np.int64(-1)
 
 
 @shared
 def depth_left(world: Any, node: Any, dropped: Any) -> Any:
-    """Return how many ancestors a node has once ``dropped`` is gone; -1 for the top."""
+    """Return the number of ancestors of a node after ``dropped`` is removed; -1 for the top."""
     top, depth = len(world.target), -1
     while node != top:
         node = parent_left(world, node, dropped)
@@ -146,12 +146,12 @@ def depth_left(world: Any, node: Any, dropped: Any) -> Any:
 
 @shared
 def set_regraft(move: Any, node: Any, source: Any, target: Any) -> None:
-    """Let the move be one change."""
+    """Set the move to a single change."""
     move.item, move.source, move.target = node, source, target
 
 
 def draw_regraft(world: Any, random: Any, move: Any) -> float:
-    """Prune a random node, and put it at a random position."""
+    """Prune a random node, and regraft it at a random position."""
     leaves, top, used = n_leaves(world), len(world.target), world.used[0]
     drawn, place = below(random, leaves + used), below(random, leaves + 2 * used + 1)
     node = drawn if drawn < leaves else np.int64(world.inner[drawn - leaves])
@@ -175,7 +175,7 @@ def draw_regraft(world: Any, random: Any, move: Any) -> float:
 
 @shared
 def share_of_paths(world: Any, mine: Any, item: Any, node: Any, dropped: Any, position: Any) -> float:
-    """Return the number of draws of a candidate of ``item`` that lead to a position, each by its share."""
+    """Return the sum, over candidates of ``item``, of the probability that it leads to a position."""
     top, total = len(world.target), 0.0
     for k in range(mine.start[item], mine.start[item + 1]):
         here = np.int64(mine.candidate[k])
@@ -192,10 +192,10 @@ def share_of_paths(world: Any, mine: Any, item: Any, node: Any, dropped: Any, po
 
 
 def draw_regraft_near(world: Any, mine: Any, random: Any, move: Any) -> float:
-    """Prune a random item or an ancestor of it, and put it on the way up from a candidate, or at the top.
+    """Prune a random item or ancestor of it, and regraft it above one of its candidates, or at the top.
 
-    ``mine`` has ``start`` int64[items + 1] and ``candidate`` int32[.], those of each item. A position is
-    drawn by way of any candidate below it, so its probability is a sum over them.
+    ``mine`` has ``start`` int64[items + 1] and ``candidate`` int32[.], the candidates of each item. A
+    position can be drawn by way of any candidate below it, so its probability is a sum over them.
     """
     top, item = len(world.target), below(random, n_leaves(world))
     depth, node = depth_left(world, item, np.int64(-1)), item
@@ -228,13 +228,13 @@ def draw_regraft_near(world: Any, mine: Any, random: Any, move: Any) -> float:
 
 @shared
 def log_choices(total: Any, chosen: Any) -> float:
-    """Log of the number of ways to choose so many of all."""
+    """Return the log of the binomial coefficient."""
     return math.lgamma(total + 1.0) - math.lgamma(chosen + 1.0) - math.lgamma(total - chosen + 1.0)
 
 
 @shared
 def keep_single(move: Any, changes: Any) -> None:
-    """Let a move of one change be as the loop wants it."""
+    """Store a move of one change in the form that the loop expects."""
     if move.changes == 1:
         change = changes[0]
         set_regraft(move, np.int64(change.item), np.int64(change.source), np.int64(change.target))
@@ -242,7 +242,7 @@ def keep_single(move: Any, changes: Any) -> None:
 
 @shared
 def drop_node(world: Any, random: Any, move: Any, changes: Any, most: Any) -> float:
-    """Propose to drop a random inner node of few children, which go to its parent."""
+    """Propose to drop a random inner node with at most ``most`` children, which move to its parent."""
     top, used = len(world.target), world.used[0]
     if used == 0:
         return STAY
@@ -264,7 +264,7 @@ def drop_node(world: Any, random: Any, move: Any, changes: Any, most: Any) -> fl
 
 @shared
 def add_node(world: Any, random: Any, move: Any, changes: Any, most: Any) -> float:
-    """Propose a new inner node between a random one, or the top, and some of its children."""
+    """Propose a new inner node between a random inner node, or the top, and some of its children."""
     top, used = len(world.target), world.used[0]
     drawn = below(random, used + 1)
     parent = np.int64(top) if drawn == used else np.int64(world.inner[drawn])
@@ -289,7 +289,7 @@ def add_node(world: Any, random: Any, move: Any, changes: Any, most: Any) -> flo
 
 
 def draw_regroup(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> float:
-    """Drop an inner node, or put a new one above some children of another; ``mine`` has ``most`` int64[1]."""
+    """Drop an inner node, or insert one above some children of another; ``mine`` has ``most`` int64[1]."""
     if below(random, 2) == 0:
         return drop_node(world, random, move, changes, mine.most[0])
     return add_node(world, random, move, changes, mine.most[0])

@@ -1,4 +1,4 @@
-"""Drawing changes of matchings, permutations and trees, and the targets among which an item chooses."""
+"""Proposals for matchings, permutations and trees, and the targets among which an item chooses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from factorwise.kernels.walks.library import below
 
 @shared
 def set_change(changes: Any, move: Any, item: Any, source: Any, target: Any) -> None:
-    """Add a change to those of the move."""
+    """Add a change to the move."""
     change = changes[move.changes]
     change.world, change.item, change.source, change.target = 0, item, source, target
     move.changes += 1
@@ -23,17 +23,17 @@ def set_change(changes: Any, move: Any, item: Any, source: Any, target: Any) -> 
 
 @shared
 def offer_target(move: Any, choice: Any, target: Any) -> None:
-    """Add a target to those on offer."""
+    """Add a target to the offer."""
     choice.targets[move.choices] = target
     move.choices += 1
     choice.place[target] = move.choices
 
 
 def draw_match(world: Any, random: Any, move: Any, changes: Any) -> float:
-    """Pair a random item with one of its candidates, or with none; a partner who has one exchanges with it.
+    """Match a random item with one of its candidates, or with none; taken partners are exchanged.
 
-    An item on the right that is taken by j gives j the partner that the item leaves, if that is a candidate
-    of j; an item that has no partner leaves j without one, and the ratio counts the candidates of both.
+    If the partner is matched with j, then j gets the item's former partner, if that is a candidate of j. If
+    the item had no partner, j has none afterwards, and the ratio counts the candidates of both.
     """
     item = below(random, len(world.target))
     options = world.start[item + 1] - world.start[item]
@@ -60,7 +60,7 @@ def draw_match(world: Any, random: Any, move: Any, changes: Any) -> float:
 
 
 def offer_free(world: Any, random: Any, move: Any, choice: Any) -> float:
-    """Offer a random item its partner, every candidate that is free, and none."""
+    """Offer a random item its partner, every candidate that is free, and no partner."""
     item = below(random, len(world.target))
     move.item, move.source, move.choices = item, np.int64(world.target[item]), 0
     for k in range(world.start[item], world.start[item + 1]):
@@ -72,7 +72,7 @@ def offer_free(world: Any, random: Any, move: Any, choice: Any) -> float:
 
 
 def draw_exchange(world: Any, random: Any, move: Any) -> float:
-    """Let two random items exchange their positions."""
+    """Exchange the positions of two random items."""
     items = len(world.target)
     if items < 2:
         return STAY
@@ -83,9 +83,9 @@ def draw_exchange(world: Any, random: Any, move: Any) -> float:
 
 
 def draw_insertion(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> float:
-    """Take a random item out and put it in elsewhere: it changes places with each item on the way.
+    """Remove a random item and insert it elsewhere: it swaps with each item in between.
 
-    ``mine`` has ``reach`` int64[1]: how many positions it goes at most.
+    ``mine`` has ``reach`` int64[1], the maximum distance in positions.
     """
     items, reach = len(world.target), mine.reach[0]
     item, way = below(random, items), below(random, 2 * reach)
@@ -105,7 +105,7 @@ def draw_insertion(world: Any, mine: Any, random: Any, move: Any, changes: Any) 
 
 
 def offer_exchange(world: Any, random: Any, move: Any, choice: Any) -> float:
-    """Offer a random item its position and that of another one."""
+    """Offer a random item its own position and that of another item."""
     if math.isnan(draw_exchange(world, random, move)):
         return STAY
     move.choices = 0
@@ -115,7 +115,7 @@ def offer_exchange(world: Any, random: Any, move: Any, choice: Any) -> float:
 
 
 def draw_parent(world: Any, random: Any, move: Any) -> float:
-    """Give a random item another parent, with all that is below it."""
+    """Give a random item another parent, together with its subtree."""
     item, target = below(random, len(world.target)), below(random, len(world.target) + 1)
     source = np.int64(world.target[item])
     if target == source or is_below(world, target, item):
@@ -125,7 +125,7 @@ def draw_parent(world: Any, random: Any, move: Any) -> float:
 
 
 def offer_parents(world: Any, random: Any, move: Any, choice: Any) -> float:
-    """Offer a random item every parent that is not below it."""
+    """Offer a random item every parent that is not in its subtree."""
     item = below(random, len(world.target))
     move.item, move.source, move.choices = item, np.int64(world.target[item]), 0
     for node in range(len(world.target) + 1):

@@ -1,11 +1,11 @@
-"""How alike children and parents of a hierarchy are, by sums of vectors that are kept per node.
+"""Similarity of children and parents in a hierarchy, from sums of vectors stored per node.
 
-``mine`` has ``vector`` float64[items, numbers]; ``total`` float64[nodes, numbers], sums over the items below
-each node; ``square`` and ``inner`` float64[nodes], products of a total with itself and with that of the
-parent; ``cosine`` float64[nodes], of a node and the rest of its parent, 0 for roots; ``change``
-int64[nodes + 1], scratch and zero between calls: 1 for nodes that gain the vector at hand, -1 for those that
-lose it; ``weights`` and ``offset`` int64[1]. A change of the hierarchy concerns the ancestors of both places,
-up to the first that they share, and the factors of their children.
+``mine`` has ``vector`` float64[items, numbers]; ``total`` float64[nodes, numbers], the sums over the items
+below each node; ``square`` and ``inner`` float64[nodes], inner products of a total with itself and with the
+parent's total; ``cosine`` float64[nodes], between a node and the rest of its parent, 0 for roots; ``change``
+int64[nodes + 1], scratch space that is zero between calls: 1 for nodes that gain the moved vector, -1 for
+those that lose it; ``weights`` and ``offset`` int64[1]. A move affects the ancestors of both positions, up to
+their first common ancestor, and the factors of the ancestors' children.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.structures.hierarchies import n_leaves, parent_left
 from factorwise.kernels.walks.library import put
 
-NOTHING = 1e-9  # of the square of the parent's total: less is rounding, and the parent has no rest
+NOTHING = 1e-9  # relative to the parent's squared norm: a smaller rest is rounding noise and counts as zero
 
 
 @shared
 def dot(mine: Any, first: Any, second: Any) -> float:
-    """Product of the totals of two nodes."""
+    """Return the inner product of the totals of two nodes."""
     total = 0.0
     for k in range(mine.total.shape[1]):
         total += mine.total[first, k] * mine.total[second, k]
@@ -33,7 +33,7 @@ def dot(mine: Any, first: Any, second: Any) -> float:
 
 @shared
 def cosine_of_rest(inner: float, child: float, parent: float) -> float:
-    """Cosine of a child and its parent less the child; 0 where either is nothing."""
+    """Return the cosine between a child and its parent minus the child; 0 if either is zero."""
     rest = parent - 2.0 * inner + child
     if rest <= NOTHING * parent or child <= 0.0:
         return 0.0
@@ -42,7 +42,7 @@ def cosine_of_rest(inner: float, child: float, parent: float) -> float:
 
 @shared
 def set_total(mine: Any, node: Any, source: Any, amount: float, onto: Any) -> None:
-    """Let the total of a node be that of another one plus some times that of a third."""
+    """Set the total of ``node`` to that of ``onto`` plus ``amount`` times that of ``source``."""
     square = 0.0
     for k in range(mine.total.shape[1]):
         value = mine.total[onto, k] + amount * mine.total[source, k]
@@ -53,7 +53,7 @@ def set_total(mine: Any, node: Any, source: Any, amount: float, onto: Any) -> No
 
 @shared
 def refresh(world: Any, mine: Any, node: Any) -> None:
-    """Compute the factor of a node and its parent anew."""
+    """Recompute the factor of a node and its parent."""
     parent = np.int64(world.target[node])
     mine.inner[node], mine.cosine[node] = 0.0, 0.0
     if parent != len(world.target):
@@ -62,7 +62,7 @@ def refresh(world: Any, mine: Any, node: Any) -> None:
 
 
 def begin_totals(world: Any, mine: Any) -> None:
-    """Add up the vectors below every node."""
+    """Sum the vectors below every node, and compute all factors."""
     top, leaves = len(world.target), n_leaves(world)
     mine.total[:] = 0.0
     mine.square[:] = 0.0
@@ -83,7 +83,7 @@ def begin_totals(world: Any, mine: Any) -> None:
 
 @shared
 def mark_path(world: Any, mine: Any, node: Any, skipped: Any, amount: Any) -> None:
-    """Add to the change of a node and all above it, but for one."""
+    """Add ``amount`` to the change of a node and its ancestors, except one."""
     while node != len(world.target):
         if node != skipped:
             mine.change[node] += amount
@@ -92,7 +92,7 @@ def mark_path(world: Any, mine: Any, node: Any, skipped: Any, amount: Any) -> No
 
 @shared
 def clear_path(world: Any, mine: Any, node: Any) -> None:
-    """Forget the changes of a node and all above it."""
+    """Reset the changes of a node and its ancestors."""
     while node != len(world.target):
         mine.change[node] = 0
         node = np.int64(world.target[node])
@@ -102,10 +102,10 @@ def clear_path(world: Any, mine: Any, node: Any) -> None:
 def cosine_then(
     mine: Any, move: Any, child: Any, more: Any, parent: Any, gained: Any, inner: float, with_parent: float
 ) -> float:
-    """Cosine of a child and a parent that gain so many times the vector at hand.
+    """Return the cosine of a child and a parent after each gains a multiple of the moved vector.
 
     inner, with_parent
-        Products of the two as they are, and of the parent and the vector.
+        Inner products of the two before the move, and of the parent and the vector.
     """
     own, vector = dot(mine, child, move.item), mine.square[move.item]
     move.factors += 1
@@ -119,7 +119,7 @@ def cosine_then(
 def child_then(
     world: Any, mine: Any, move: Any, child: Any, parent: Any, dropped: Any, with_parent: float
 ) -> float:
-    """Gain of the factor of one child of a parent, which may be replaced or gone."""
+    """Return the gain of the factor of one child of a parent; the child may be replaced or removed."""
     top, gained = len(world.target), mine.change[parent]
     if child == move.item:
         return -mine.cosine[child]
@@ -134,7 +134,7 @@ def child_then(
 
 @shared
 def children_then(world: Any, mine: Any, move: Any, start: Any, dropped: Any) -> float:
-    """Gain of the factors of the children of all nodes from ``start`` up to one that does not change."""
+    """Return the gain of the factors of the children of nodes from ``start`` up to an unchanged node."""
     gain, node = 0.0, start
     while node != len(world.target) and mine.change[node] != 0:
         with_parent, child = dot(mine, node, move.item), np.int64(world.first[node])
@@ -147,7 +147,7 @@ def children_then(world: Any, mine: Any, move: Any, start: Any, dropped: Any) ->
 
 @shared
 def shared_ancestor(world: Any, mine: Any, node: Any, dropped: Any) -> Any:
-    """Return the first node from ``node`` up that does not change."""
+    """Return the first node from ``node`` upward that does not change."""
     while node != len(world.target) and mine.change[node] != 0:
         node = parent_left(world, node, dropped)
     return node
@@ -155,14 +155,14 @@ def shared_ancestor(world: Any, mine: Any, node: Any, dropped: Any) -> Any:
 
 @shared
 def child_towards(world: Any, node: Any, ancestor: Any) -> Any:
-    """Return the child of an ancestor that is ``node`` or lies above it."""
+    """Return the child of ``ancestor`` that is ``node`` or an ancestor of it."""
     while world.target[node] != ancestor:
         node = np.int64(world.target[node])
     return node
 
 
 def change_of_cosines(world: Any, mine: Any, move: Any) -> float:
-    """Sum of all cosines after the change at hand, less that before it."""
+    """Return the change of the sum of all cosines by the current move."""
     top, node, beside = len(world.target), move.item, move.target - len(world.target) - 1
     parent = np.int64(world.target[node])
     dropped = parent if move.source > top else np.int64(-1)
@@ -184,7 +184,7 @@ def change_of_cosines(world: Any, mine: Any, move: Any) -> float:
         with_new = dot(mine, node, new)
         gain += cosine_then(mine, move, node, 0, new, mine.change[new], with_new, with_new)
     ancestor = shared_ancestor(world, mine, old, dropped)
-    if ancestor != top:  # it stays as it is, but not its children on the two paths
+    if ancestor != top:  # the ancestor is unchanged, but its children on the two paths change
         first = child_towards(world, node, ancestor)
         with_ancestor = dot(mine, ancestor, node)
         gain += child_then(world, mine, move, first, ancestor, dropped, with_ancestor)
@@ -198,18 +198,18 @@ def change_of_cosines(world: Any, mine: Any, move: Any) -> float:
 
 
 def gain_of_cosines(world: Any, mine: Any, move: Any) -> float:
-    """Gain of the change at hand."""
+    """Return the gain of the current move."""
     return mine.weights[mine.offset[0]] * change_of_cosines(world, mine, move)
 
 
 def gradient_of_cosines(world: Any, mine: Any, move: Any, gradient: Any) -> None:
-    """Statistics after the change at hand, less those before it."""
+    """Add the statistics after the current move, minus those before it."""
     put(gradient, move, mine.offset[0], change_of_cosines(world, mine, move))
 
 
 @shared
 def update_path(world: Any, mine: Any, move: Any, start: Any) -> None:
-    """Bring the totals of changed nodes from ``start`` up to date."""
+    """Update the totals of changed nodes from ``start`` upward."""
     node = start
     while node != len(world.target):
         if mine.change[node] != 0:
@@ -219,7 +219,7 @@ def update_path(world: Any, mine: Any, move: Any, start: Any) -> None:
 
 @shared
 def refresh_path(world: Any, mine: Any, start: Any) -> None:
-    """Compute the factors of changed nodes from ``start`` up anew, and of their children."""
+    """Recompute the factors of changed nodes from ``start`` upward, and of their children."""
     node = start
     while node != len(world.target):
         if mine.change[node] != 0:
@@ -232,7 +232,7 @@ def refresh_path(world: Any, mine: Any, start: Any) -> None:
 
 
 def applied_regraft(world: Any, mine: Any, move: Any) -> None:
-    """Follow a change that was made."""
+    """Update totals and factors after a move."""
     top, node, beside = len(world.target), move.item, move.target - len(world.target) - 1
     parent = np.int64(world.target[node])
     made = parent if beside >= 0 else np.int64(-1)
@@ -255,30 +255,30 @@ def applied_regraft(world: Any, mine: Any, move: Any) -> None:
     clear_path(world, mine, new)
 
 
-# how many entities and inner nodes there are: ``mine`` has ``weights`` and ``offset``
+# numbers of entities and inner nodes: ``mine`` has ``weights`` and ``offset``
 
 
 @shared
 def entities_then(world: Any, move: Any) -> Any:
-    """Return by how many more roots there are after the change at hand."""
+    """Return the change of the number of roots by the current move."""
     top = len(world.target)
     return np.int64(move.target == top) - np.int64(move.source == top)
 
 
 @shared
 def inner_then(world: Any, move: Any) -> Any:
-    """Return by how many more inner nodes there are after the change at hand."""
+    """Return the change of the number of inner nodes by the current move."""
     top = len(world.target)
     return np.int64(move.target > top) - np.int64(move.source > top)
 
 
 def gain_of_counts(world: Any, mine: Any, move: Any) -> float:
-    """Gain of the change at hand."""
+    """Return the gain of the current move."""
     at = mine.offset[0]
     return mine.weights[at] * entities_then(world, move) + mine.weights[at + 1] * inner_then(world, move)
 
 
 def gradient_of_counts(world: Any, mine: Any, move: Any, gradient: Any) -> None:
-    """Statistics after the change at hand, less those before it."""
+    """Add the statistics after the current move, minus those before it."""
     put(gradient, move, mine.offset[0], entities_then(world, move))
     put(gradient, move, mine.offset[0] + 1, inner_then(world, move))

@@ -1,13 +1,13 @@
-"""Statistics of pairs of an item and its target, and of items that follow each other.
+"""Statistics of pairs of an item and its target, and of adjacent items.
 
 ``mine`` of these programs:
 
 start, partner : int64[items + 1], int32[pairs]
     The targets with which each item has statistics, ascending.
 value, weights, offset : float64[pairs, statistics], float64[weights], int64[1]
-    Their statistics, all weights of the model, and where those of the template begin.
+    Their statistics, all weights of the model, and the index of the template's first weight.
 score : float64[pairs]
-    The product of the two, filled by `begin_pairs`.
+    The inner product of both, filled by `begin_pairs`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from factorwise.kernels.walks.library import put
 
 
 def begin_pairs(mine: Any) -> None:
-    """Score every pair."""
+    """Compute the score of every pair."""
     for k in range(len(mine.score)):
         mine.score[k] = 0.0
         for s in range(mine.value.shape[1]):
@@ -31,7 +31,7 @@ def begin_pairs(mine: Any) -> None:
 
 @shared
 def find_pair(mine: Any, item: Any, target: Any) -> Any:
-    """Return the row of a pair; -1 where it has no statistics."""
+    """Return the row of a pair; -1 if it has no statistics."""
     low, high = np.int64(mine.start[item]), np.int64(mine.start[item + 1])
     end = high
     while low < high:
@@ -47,7 +47,7 @@ def find_pair(mine: Any, item: Any, target: Any) -> Any:
 
 @shared
 def pair_score(mine: Any, item: Any, target: Any) -> float:
-    """Score of an item at a target."""
+    """Return the score of an item at a target."""
     row = find_pair(mine, item, target)
     return mine.score[row] if row >= 0 else 0.0
 
@@ -63,31 +63,31 @@ def put_pair(mine: Any, move: Any, gradient: Any, item: Any, target: Any, sign: 
 
 
 def gain_of_target(mine: Any, move: Any) -> float:
-    """Gain of another target of one item."""
+    """Return the gain of moving one item to another target."""
     return pair_score(mine, move.item, move.target) - pair_score(mine, move.item, move.source)
 
 
 def gains_of_targets(mine: Any, move: Any, choice: Any) -> None:
-    """Score of the item at each target on offer."""
+    """Add the score of the item at each offered target."""
     for k in range(move.choices):
         choice.out[k] += pair_score(mine, move.item, choice.targets[k])
 
 
 def gradient_of_target(mine: Any, move: Any, gradient: Any) -> None:
-    """Statistics of the item at its new target, less those at its old one."""
+    """Add the statistics of the item at its new target, minus those at its old one."""
     put_pair(mine, move, gradient, move.item, move.target, 1.0)
     put_pair(mine, move, gradient, move.item, move.source, -1.0)
 
 
 def gain_of_exchange(world: Any, mine: Any, move: Any) -> float:
-    """Gain of an exchange of targets."""
+    """Return the gain of exchanging two targets."""
     other = world.holder[move.target]
     after = pair_score(mine, move.item, move.target) + pair_score(mine, other, move.source)
     return after - pair_score(mine, move.item, move.source) - pair_score(mine, other, move.target)
 
 
 def gradient_of_exchange(world: Any, mine: Any, move: Any, gradient: Any) -> None:
-    """Statistics of both items after their exchange, less those before it."""
+    """Add the statistics of both items after their exchange, minus those before it."""
     other = world.holder[move.target]
     put_pair(mine, move, gradient, move.item, move.target, 1.0)
     put_pair(mine, move, gradient, move.item, move.source, -1.0)
@@ -97,7 +97,7 @@ def gradient_of_exchange(world: Any, mine: Any, move: Any, gradient: Any) -> Non
 
 @shared
 def holder_after(world: Any, move: Any, position: Any) -> Any:
-    """Return the item at a position once the exchange at hand is made."""
+    """Return the item at a position after the current exchange."""
     if position == move.source:
         return np.int64(world.holder[move.target])
     if position == move.target:
@@ -107,7 +107,7 @@ def holder_after(world: Any, move: Any, position: Any) -> Any:
 
 @shared
 def touched_position(world: Any, move: Any, k: Any) -> Any:
-    """Return the k-th of up to four positions whose item, or that after it, changes; -1 where it is none."""
+    """Return the k-th of up to four positions where it or the next item changes; -1 if there is none."""
     low, high = min(move.source, move.target), max(move.source, move.target)
     position = np.int64(low - 1 + k) if k < 2 else np.int64(high - 3 + k)
     if position < 0 or position + 1 >= len(world.holder) or (k == 2 and position == low):
@@ -116,7 +116,7 @@ def touched_position(world: Any, move: Any, k: Any) -> Any:
 
 
 def gain_of_neighbors(world: Any, mine: Any, move: Any) -> float:
-    """Gain of an exchange, from the items that then follow each other."""
+    """Return the gain of an exchange, from pairs of adjacent items."""
     gain = 0.0
     for k in range(4):
         at = touched_position(world, move, k)
@@ -127,7 +127,7 @@ def gain_of_neighbors(world: Any, mine: Any, move: Any) -> float:
 
 
 def gradient_of_neighbors(world: Any, mine: Any, move: Any, gradient: Any) -> None:
-    """Statistics of the items that follow each other after an exchange, less those before it."""
+    """Add the statistics of adjacent items after an exchange, minus those before it."""
     for k in range(4):
         at = touched_position(world, move, k)
         if at >= 0:
@@ -140,7 +140,7 @@ def gradient_of_neighbors(world: Any, mine: Any, move: Any, gradient: Any) -> No
 
 
 def judge_exchange(world: Any, mine: Any, move: Any) -> float:
-    """Gain of that share by an exchange."""
+    """Return the gain in the share of right targets by an exchange."""
     other = world.holder[move.target]
     gain = is_right(mine, move.item, move.target) - is_right(mine, move.item, move.source)
     gain += is_right(mine, other, move.source) - is_right(mine, other, move.target)
