@@ -1,1 +1,1 @@
-"""Numbers in lanes, optimizers' steps, losses."""
+"""SIMD lanes, optimizer steps, boosting of tables, and losses."""

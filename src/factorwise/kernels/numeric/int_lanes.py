@@ -1,11 +1,11 @@
-"""Whole numbers in one register: eight of 32 bits, or sixteen of 16 for codes up to 65,534.
+"""Integers in one register: eight of 32 bits, or sixteen of 16 bits for codes up to 65,534.
 
-Comparing them gives truth values, which know ``&``, ``|`` and ``^``. Sixteen numbers are not negative, and
-are only compared and summed; running sums may fall below zero: they are signed when added up.
+Comparisons give truth values, which support ``&``, ``|`` and ``^``. Sixteen-lane numbers are not negative,
+and can only be compared and added or subtracted; running sums may be negative: the final sum is signed.
 
-Sixteen numbers that lie in memory as 32 bits are brought together in pairs: the one eight places further on
-goes into the upper half of each. Read from 16 bits before its place it already stands there, so that bringing
-together takes one instruction for sixteen numbers, and those of everything that follows are halved.
+Sixteen numbers stored as 32 bits in memory are combined in pairs: the number eight places further on goes
+into the upper half of each. Loaded from 16 bits before its address, it is already there, so that combining
+takes one instruction for sixteen numbers, and all later instructions are halved.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from factorwise.kernels.numeric.simd import (
 )
 
 SIXTEEN = 16
-HIGHEST = 2**16 - 2  # of the numbers that sixteen lanes may hold
-ABSENT = HIGHEST + 1  # what stands for nothing: no number that is held equals it
+HIGHEST = 2**16 - 2  # largest number in sixteen lanes
+ABSENT = HIGHEST + 1  # marks a missing number, and equals no valid number
 
 _WIDE = ir.VectorType(ir.IntType(32), SIXTEEN)
 _ALTERNATELY = ir.Constant(_WIDE, [place + SIXTEEN * (place % 2) for place in range(SIXTEEN)])
@@ -49,14 +49,14 @@ CONNECTIVES = {operator.and_: "and_", operator.or_: "or_", operator.xor: "xor"}
 
 
 class Lanes(NamedTuple):
-    """So many whole numbers in one register, and what compiled code does with them.
+    """The type of integers in one register, and its operations in compiled code.
 
     ints
         The type of the numbers.
     load, of, first, total
-        Read them from ``array[row, column]`` on, C-ordered int32, with nothing checked; make them of truth
-        values, 1 or 0, or of copies of one number; keep those read from the first places and make the others
-        zero; add them up.
+        ``load`` reads them from ``array[row, column]`` on, C-ordered int32, without bounds checks; ``of``
+        converts truth values (1 or 0) or copies one number; ``first`` keeps those read from the first places
+        and sets the others to zero; ``total`` adds them up.
     """
 
     ints: Any
@@ -67,12 +67,12 @@ class Lanes(NamedTuple):
 
 
 def _lanes(width: int, name: str, compare: str, sums: dict[Any, str], *, mixed: bool) -> Lanes:
-    """Teach the compiler ``width`` whole numbers.
+    """Define ``width`` integers as a type for the compiler.
 
     compare
         The instruction that compares them.
     sums, mixed
-        Operations on two of them, and whether one of the two may be a truth value or a plain number.
+        Arithmetic operations, and whether one operand may be a truth value or a plain number.
     """
     numbers = ir.VectorType(ir.IntType(256 // width), width)
     bits = ir.VectorType(ir.IntType(1), width)
@@ -130,7 +130,7 @@ def _lanes(width: int, name: str, compare: str, sums: dict[Any, str], *, mixed: 
     @intrinsic
     def of(typing_context: Any, value: Any) -> Any:
         if not isinstance(value, (Ints, Truths, *_NUMBERS)):
-            return None  # a real number would lose its fraction
+            return None  # a floating-point number would lose its fraction
 
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             return as_ints(context, builder, arguments[0], signature.args[0])
@@ -160,7 +160,7 @@ def _lanes(width: int, name: str, compare: str, sums: dict[Any, str], *, mixed: 
 
 
 def _called(method: str, *first: str) -> Callable[[Any, Any, Any], Any]:
-    """Return what builds an instruction of two operands."""
+    """Return a function that builds an instruction with two operands."""
     return lambda builder, a, b: getattr(builder, method)(*first, a, b)
 
 

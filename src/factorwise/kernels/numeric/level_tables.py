@@ -1,4 +1,4 @@
-"""Boosting of tables: an additive score of levels that tells two kinds of pairs apart."""
+"""Boosting of tables: an additive score of comparison levels that separates two classes of pairs."""
 
 from __future__ import annotations
 
@@ -25,25 +25,26 @@ def boost_level_tables(
     ridge: float,
     table: Float64s,
 ) -> float:
-    """Add to ``table`` by rounds of Newton steps of the logistic loss; return the shift of all scores.
+    """Add rounds of Newton boosting steps of the logistic loss to ``table``; return the shift of all scores.
 
-    Each round takes the comparison of which one cut of its levels lowers the loss most, cuts its levels into
-    pieces, and adds to the weights of each piece. Pairs with nothing to compare, level 0, have no weight.
-    Where no cut is to be had, as with a single level, all levels are one piece beside level 0.
+    Each round selects the comparison in which one threshold on its levels reduces the loss most, splits its
+    levels into pieces, and adds to the weights of each piece. Level 0 (missing) has no weight. If no split is
+    possible, as with a single level, all levels other than 0 form one piece.
 
     levels : uint8[comparisons, pairs]
         The level of each pair in each comparison.
     same, share
-        Whether each pair is of the first kind, and how much it counts for.
+        Whether each pair is of the first class, and its weight.
     score
-        What each pair's score begins with; the score at the end when this returns.
+        The initial score of each pair; the final score on return.
     start : int64[comparisons + 1]
-        Where the weights of each comparison begin in ``table``: that of level 1 first.
+        Where the weights of each comparison begin in ``table``, with that of level 1 first.
     direction
-        For each comparison 1 if weights must not fall from level to level, -1 if they must not rise, or 0.
+        For each comparison: 1 if weights must not decrease with the level, -1 if they must not increase, or
+        0.
     rounds, rate, leaves, least_pairs, ridge
-        How many rounds; the share of each step that is taken; pieces of a table, pairs of a piece, and what
-        is added to the curvature of a piece.
+        Number of rounds; learning rate; maximum number of pieces of a table; minimum number of pairs in a
+        piece; and L2 penalty, which is added to the curvature of a piece.
     """
     n = levels.shape[1]
     slope, curvature = np.zeros(n), np.zeros(n)
@@ -88,7 +89,7 @@ def boost_level_tables(
 def _add_up(
     level: UInt8s, slope: Float64s, curvature: Float64s, slopes: Float64s, curvatures: Float64s
 ) -> None:
-    """Sum up slopes and curvatures of pairs by level."""
+    """Sum the slopes and curvatures of pairs by level."""
     slopes[:], curvatures[:] = 0.0, 0.0
     for k in range(len(level)):
         slopes[level[k]] += slope[k]
@@ -97,9 +98,9 @@ def _add_up(
 
 @kernel
 def _running_sums(slopes: Float64s, curvatures: Float64s, counts: Float64s, size: int) -> Float64s:
-    """Return slopes, curvatures and pairs of the levels up to each together: float64[size + 1, 3].
+    """Return cumulative slopes, curvatures and numbers of pairs over the levels: float64[size + 1, 3].
 
-    Level 0 counts among the pairs only.
+    Level 0 is included only in the numbers of pairs.
     """
     sums = np.zeros((size + 1, 3))
     sums[0, 2] = counts[0]
@@ -114,7 +115,7 @@ def _running_sums(slopes: Float64s, curvatures: Float64s, counts: Float64s, size
 def _step_of_piece(
     sums: Float64s, low: int, high: int, bounds: Float64s, ridge: float
 ) -> tuple[float, float]:
-    """Return the Newton step of the levels from ``low`` + 1 to ``high`` within bounds, and what it gains."""
+    """Return the Newton step of the levels from ``low`` + 1 to ``high`` within bounds, and its gain."""
     slope, curvature = sums[high, 0] - sums[low, 0], sums[high, 1] - sums[low, 1] + ridge
     step = min(max(-slope / curvature, bounds[0]), bounds[1])
     return step, -(slope * step + 0.5 * curvature * step * step)
@@ -131,10 +132,10 @@ def _find_cut(
     ridge: float,
     cut: Float64s,
 ) -> None:
-    """Write what the best cut of a piece gains, the last level below it, and the steps of the two parts.
+    """Write the gain of the best split of a piece, the last level below it, and the steps of both parts.
 
-    The gain is over one step of the whole piece, or over none if the piece has all levels. These stay one
-    piece, with the highest as the last level below, where no cut is to be had.
+    The gain is relative to one step of the whole piece, or to no step if the piece has all levels. If these
+    cannot be split, they stay one piece, and the last level below is the highest level.
     """
     step, whole = _step_of_piece(sums, low, high, bounds, ridge)
     everything = low == 0 and high == len(sums) - 1
@@ -157,7 +158,7 @@ def _find_cut(
 def _cut_into_pieces(
     sums: Float64s, size: int, direction: int, leaves: int, least_pairs: int, ridge: float
 ) -> Float64s:
-    """Return the step of each level, 0 for level 0: the piece whose cut gains most is cut, time and again."""
+    """Return the step of each level, 0 for level 0, splitting the piece with the largest gain each time."""
     ends = np.zeros((leaves, 2), np.int64)
     bounds, cuts = np.empty((leaves, 2)), np.empty((leaves, 4))
     ends[0, 1] = size

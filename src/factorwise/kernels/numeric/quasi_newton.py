@@ -1,24 +1,24 @@
-"""The long vectors of limited-memory quasi-Newton methods, each touched twice an iteration.
+"""Limited-memory quasi-Newton kernels for long vectors, which read each vector twice per iteration.
 
-`absorb` takes in a new point: it stores its difference from the last one and adds up all inner products of
-the new vectors with the remembered ones. `combine` makes the next direction out of the remembered vectors,
-with coefficients found from the inner products alone, and takes the first step along it.
+`absorb` takes a new point: it stores its difference from the last one and computes all inner products of the
+new vectors with the stored ones. `combine` computes the next direction from the stored vectors, with
+coefficients that depend on the inner products alone, and takes the first step along it.
 
-Vectors are worked on in chunks of `CHUNK` entries, here those numbered ``first`` to ``last - 1``. Each chunk
-writes its own row of ``sums``, to be added up in order: so the result does not depend on which thread takes
-which chunk. Inside a chunk, tiles of `TILE` entries stay in the nearest cache while several short loops pass
-over them; one long loop with many arrays would not be vectorised.
+Vectors are processed in chunks of `CHUNK` entries, here those numbered ``first`` to ``last - 1``. Each chunk
+writes its own row of ``sums``, and the rows are added in order, so that the result does not depend on the
+assignment of chunks to threads. In a chunk, tiles of `TILE` entries stay in the L1 cache while several short
+loops process them; the compiler would not vectorize one long loop with many arrays.
 
-Shared by the kernels:
+Arguments of the kernels:
 
 steps, changes : float32 or float64[memory, n]
-    Remembered differences of weights, and of gradients.
+    Stored differences of weights, and of gradients.
 weights, gradient : float64[n]
-    A point and the gradient of the smooth part there.
+    A point and the gradient of the smooth part of the objective there.
 l1, penalized : float, bool[n] or bool[0]
-    Price of the absolute weight, and which weights pay it: all of them if the array is empty.
+    L1 penalty, and the weights to which it applies: all of them if the array is empty.
 scratch : float64[chunks, 2, TILE]
-    Room for one tile of each chunk.
+    Scratch space for one tile of each chunk.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from factorwise.types import Bools, Floats
 CHUNK = 32_768
 TILE = 1_024
 
-# Columns of the sums of `absorb`: squared weights, absolute weights times their price, weights that are not
-# zero, squared pseudo-gradient, the step times the pseudo-gradient before it and the gradient after it, and
-# the inner products of the new pair with itself and with the new pseudo-gradient.
+# Columns of the sums of `absorb`: squared weights, L1 penalty, number of nonzero weights, squared
+# pseudo-gradient, the inner products of the step with the pseudo-gradient before it and the gradient after
+# it,
+# and the inner products of the new pair with itself and with the new pseudo-gradient.
 SQUARED_WEIGHTS, PRICED_WEIGHTS, ACTIVE, SQUARED_SLOPE, FALL_BEFORE, FALL_AFTER = range(6)
 SQUARED_STEP, CURVATURE, SQUARED_CHANGE, SLOPE_STEP, SLOPE_CHANGE = range(6, 11)
 SUMS = 11
@@ -44,14 +45,14 @@ DESCENT, SQUARED_DIRECTION = 0, 1
 
 @inlined
 def pseudo_gradient(weight: float, gradient: float, price: float) -> float:
-    """Slope of smooth part plus ``price * abs(weight)`` in the direction in which the sum falls fastest."""
+    """Return the slope of smooth part plus ``price * abs(weight)``, in the direction of steepest descent."""
     at_zero = price if -gradient > price else (-price if -gradient < -price else -gradient)
     return gradient + (price if weight > 0.0 else (-price if weight < 0.0 else at_zero))
 
 
 @inlined
 def _set_prices(prices: Floats, l1: float, penalized: Bools) -> None:
-    """Price of each weight of a tile; without l1 nobody looks at them."""
+    """Write the L1 penalty of each weight of a tile; without L1 penalty, nothing is written."""
     if l1 > 0.0:
         for place in range(len(prices)):
             prices[place] = l1
@@ -61,7 +62,7 @@ def _set_prices(prices: Floats, l1: float, penalized: Bools) -> None:
 
 @inlined
 def _slopes(room: Floats, prices: Floats, weights: Floats, gradient: Floats, l1: float) -> Floats:
-    """Pseudo-gradient of a tile, in ``room``; without l1 it is the gradient itself."""
+    """Return the pseudo-gradient of a tile, in ``room``; without L1 penalty, return the gradient itself."""
     if l1 > 0.0:
         for place in range(len(room)):
             room[place] = pseudo_gradient(weights[place], gradient[place], prices[place])
@@ -113,7 +114,7 @@ def _add_pair_sums(sums: Floats, step: Floats, change: Floats, slopes: Floats) -
 
 @inlined
 def _add_products(products: Floats, step: Floats, change: Floats, new_change: Floats, slopes: Floats) -> None:
-    """Inner products of a remembered pair with the new change and the new slopes."""
+    """Add the inner products of a stored pair with the new change and the new pseudo-gradient."""
     change_step = change_change = slope_step = slope_change = 0.0
     for place in range(len(step)):
         s, y, new = np.float64(step[place]), np.float64(change[place]), np.float64(new_change[place])
@@ -147,11 +148,11 @@ def absorb(
     sums: Floats,
     products: Floats,
 ) -> None:
-    """Take in a point: ``gradient`` becomes ``raw`` plus that of the l2 penalty, ``slot`` the newest pair.
+    """Take a new point: set ``gradient`` to ``raw`` plus that of the L2 penalty, and store pair ``slot``.
 
-    ``sums`` (float64[chunks, SUMS]) gets the columns named above; ``products`` (float64[chunks, memory, 4])
-    for each of the first ``rows`` pairs but ``slot`` its step and its change times the new change, then
-    both times the new pseudo-gradient.
+    ``sums`` (float64[chunks, SUMS]) gets the columns named above. ``products`` (float64[chunks, memory, 4])
+    gets for each of the first ``rows`` pairs except ``slot`` the inner products of its step and its change
+    with the new change, then of both with the new pseudo-gradient.
     """
     twice = 2.0 * l2
     for chunk in range(first, last):
@@ -208,7 +209,7 @@ def _add_pairs(
     start: int,
     stop: int,
 ) -> None:
-    """Add remembered pairs times their factors, two pairs in one loop."""
+    """Add stored pairs times their factors, two pairs in one loop."""
     row = 0
     while row + 1 < rows:
         a, b = steps[row, start:stop], changes[row, start:stop]
@@ -246,11 +247,11 @@ def combine(
     scratch: Floats,
     sums: Floats,
 ) -> None:
-    """Add up ``rows`` pairs and the pseudo-gradient, each times its factor, and take a step like `walk`.
+    """Add ``rows`` pairs and the pseudo-gradient, each times its factor, and take a step like `walk`.
 
-    Priced entries of ``direction`` that do not go against the pseudo-gradient become zero: all of them if
-    ``strict``, else those whose weight is zero. ``sums`` (float64[chunks, 2]) gets the direction times the
-    pseudo-gradient and the squared direction.
+    Penalized entries of ``direction`` that do not oppose the pseudo-gradient become zero: all of them if
+    ``strict``, else those whose weight is zero. ``sums`` (float64[chunks, 2]) gets the inner product of the
+    direction and the pseudo-gradient, and the squared norm of the direction.
     """
     for chunk in range(first, last):
         sums[chunk] = 0.0
@@ -289,7 +290,7 @@ def walk(
     trial: Floats,
     scratch: Floats,
 ) -> None:
-    """Set ``trial`` to ``weights + length * direction``; a priced weight stops at zero, not beyond."""
+    """Set ``trial`` to ``weights + length * direction``; L1-penalized weights do not cross zero."""
     for chunk in range(first, last):
         end = min(len(weights), (chunk + 1) * CHUNK)
         for start in range(chunk * CHUNK, end, TILE):

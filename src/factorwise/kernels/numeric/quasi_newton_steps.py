@@ -1,7 +1,7 @@
-"""Quasi-Newton directions for short vectors some of whose entries are held, as those of a dual at its bounds.
+"""Quasi-Newton directions for short vectors with fixed entries, such as dual variables at their bounds.
 
-`quasi_newton` is for long vectors: its inner products are of whole vectors, so none can be held without
-forming all of them anew.
+`quasi_newton` is for long vectors: its inner products are of whole vectors, so that fixing an entry would
+require computing all of them again.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ def inverse_curvature_times(
     shares: Floats,
     found: Floats,
 ) -> None:
-    """Multiply ``found`` by the inverse of the curvature among the free entries; held ones become zero.
+    """Multiply ``found`` by the approximate inverse Hessian of the free entries; fixed entries become zero.
 
-    ``steps`` and ``changes`` (float64[memory, n]) are remembered differences of the point and of the
-    gradient, in the rows that ``newest_first`` lists; those along which the gradient does not rise among the
-    free entries are passed over. The product starts from ``diagonal`` (float64[n]), scaled to agree with the
-    newest pair. ``shares`` (float64[memory, 2]) is scratch.
+    ``steps`` and ``changes`` (float64[memory, n]) are stored differences of the point and of the gradient, in
+    the rows that ``newest_first`` lists; pairs without positive curvature among the free entries are skipped.
+    The product starts from ``diagonal`` (float64[n]), scaled to agree with the newest pair. ``shares``
+    (float64[memory, 2]) is scratch space.
     """
     size = len(found)
     for place in range(size):

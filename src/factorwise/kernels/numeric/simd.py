@@ -1,9 +1,9 @@
-"""Eight numbers in one register, for loops that the compiler does not vectorise as well itself.
+"""Eight numbers in one register, for loops that the compiler does not vectorize well by itself.
 
 A plain function of two numbers such as ``abs(p - q)`` works on `EIGHT` as it does on floats: sums,
-differences, products, quotients, ``abs``, ``min``, ``max`` and comparisons (1.0 where they hold, else 0.0)
-apply lane by lane. What it must not do is branch on a number, since the lanes would part. `int_lanes` has the
-same for whole numbers.
+differences, products, quotients, ``abs``, ``min``, ``max`` and comparisons (1.0 if true, else 0.0) apply lane
+by lane. The function must not branch on a number, because lanes cannot take different branches. `int_lanes`
+has the same for integers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EIGHT = _EightType()
 
 
 def model_of(vector: Any) -> Any:
-    """Tell the compiler that values of a type are held in a register of kind ``vector``."""
+    """Return a data model for a type whose values are held in a register of type ``vector``."""
 
     class Model(models.PrimitiveModel):
         def __init__(self, manager: Any, kind: Any) -> None:
@@ -59,7 +59,7 @@ def _as_eight(context: Any, builder: Any, value: Any, kind: Any) -> Any:
 
 
 def lanewise(result: Any, convert: Any, generate: Callable[[Any, Any, Any], Any]) -> Any:
-    """Make an intrinsic of two operands, each converted to lanes first: one may be a plain number."""
+    """Return an intrinsic of two operands, each converted to lanes first; one may be a plain number."""
 
     @intrinsic
     def apply(typing_context: Any, first: Any, second: Any) -> Any:
@@ -76,7 +76,7 @@ def lanewise(result: Any, convert: Any, generate: Callable[[Any, Any, Any], Any]
 
 
 def offer_lanewise(function: Any, apply: Any, own: type, others: tuple[type, ...]) -> None:
-    """Let ``function`` be ``apply`` for operands of the ``own`` kind; one may be of the ``others``."""
+    """Overload ``function`` with ``apply`` for operands of the ``own`` type; one may be of the ``others``."""
 
     @overload(function, strict=False)
     def chosen(first: Any, second: Any) -> Any:
@@ -119,7 +119,7 @@ for _function, _generate in _OPERATIONS.items():
 
 
 def declared(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
-    """Return one of the compiler's own functions."""
+    """Return an intrinsic function of LLVM."""
     kind = ir.FunctionType(result, arguments)
     return cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
 
@@ -146,7 +146,7 @@ def _chosen_negative(value: Any) -> Any:
 
 
 def address(context: Any, builder: Any, signature: Any, arguments: Any, vector: Any) -> Any:
-    """Where eight numbers begin at ``array[row, column]``."""
+    """Return a pointer to the eight numbers at ``array[row, column]``."""
     kind, row_kind, column_kind = signature.args
     view = context.make_array(kind)(context, builder, arguments[0])
     width = builder.extract_value(view.shape, 1)
@@ -158,7 +158,7 @@ def address(context: Any, builder: Any, signature: Any, arguments: Any, vector: 
 
 @intrinsic
 def load_eight(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
-    """Read eight numbers of a C-ordered float32 array from ``array[row, column]`` on; nothing is checked."""
+    """Load eight numbers of a C-ordered float32 array from ``array[row, column]`` on, unchecked."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load(address(context, builder, signature, arguments, _VECTOR), align=4)
@@ -189,7 +189,7 @@ def lane(typing_context: Any, vector: Any, index: Any) -> Any:
 
 @intrinsic
 def dot_eight(typing_context: Any, vector: Any, weights: Any, offset: Any) -> Any:
-    """Inner product in double precision with the eight weights from ``weights[offset]`` on; unchecked."""
+    """Return the double-precision inner product with the eight weights at ``weights[offset]``, unchecked."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         wide = ir.VectorType(ir.DoubleType(), LANES)

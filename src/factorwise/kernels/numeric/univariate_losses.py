@@ -1,8 +1,8 @@
-"""Convex losses of one number by their kind: values, conjugates and their derivatives.
+"""Convex losses of one number by kind: values, conjugates and their derivatives.
 
-What each loss is, `factorwise.inference.message_passing.projection.losses` says. The kernels at the end go
-over many losses at once: ``kind`` int64[n], ``target``, ``width`` and the numbers they are asked at
-float64[n]; the last array takes the answers.
+The losses are defined in `factorwise.inference.message_passing.projection.losses`. The kernels at the end
+process many losses at once: ``kind`` int64[n], ``target``, ``width`` and the arguments float64[n]; the last
+array gets the results.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from factorwise.kernels.compile.compiler import inlined_kernel, kernel
 from factorwise.types import Floats, Ints
 
 HINGE, SMOOTHED_HINGE, ABSOLUTE, SQUARED, HUBER, POISSON, MULTINOMIAL = range(7)
-SMALLEST = 1e-100  # expected count below which slopes stop growing: their squares would overflow
-SLACK = 1e-12  # by which rounding may take a mixture of slopes out of their interval
+SMALLEST = 1e-100  # expected count below which slopes stop growing, because their squares would overflow
+SLACK = 1e-12  # tolerance for slopes that rounding moves out of their interval
 
 
 @inlined_kernel
 def has_kink(kind: int) -> bool:
-    """Whether the loss has a kink at its target."""
+    """Return whether the loss has a kink at its target."""
     return kind == HINGE or kind == ABSOLUTE
 
 
@@ -69,7 +69,7 @@ def loss_slope(kind: int, target: float, width: float, place: float) -> float:
 
 @inlined_kernel
 def loss_conjugate(kind: int, target: float, width: float, slope: float) -> float:
-    """Return the conjugate at ``slope``; ``inf`` where no place has it."""
+    """Return the conjugate at ``slope``; ``inf`` if the loss never has this slope."""
     low, high = slope_interval(kind, target, width)
     if slope < low - SLACK or slope > high + SLACK:
         return np.inf
@@ -85,7 +85,7 @@ def loss_conjugate(kind: int, target: float, width: float, slope: float) -> floa
 
 @inlined_kernel
 def slope_interval(kind: int, target: float, width: float) -> tuple[float, float]:
-    """Return the least and the greatest slope."""
+    """Return the smallest and the largest slope."""
     if kind == HINGE or kind == SMOOTHED_HINGE:
         return -1.0, 0.0
     if kind == ABSOLUTE:
@@ -116,7 +116,7 @@ def loss_curvature(kind: int, target: float, width: float, place: float) -> floa
 
 @inlined_kernel
 def conjugate_slope(kind: int, target: float, width: float, slope: float) -> float:
-    """Return the place at which the loss has the given slope."""
+    """Return the argument at which the loss has the given slope."""
     if kind == SMOOTHED_HINGE:
         return target + width * slope
     if kind == SQUARED or kind == HUBER:
@@ -143,48 +143,48 @@ def conjugate_curvature(kind: int, target: float, width: float, slope: float) ->
 
 @kernel
 def values(kind: Ints, target: Floats, width: Floats, place: Floats, found: Floats) -> None:
-    """Each loss at its place."""
+    """Write the value of each loss at its argument."""
     for row in range(len(kind)):
         found[row] = loss_value(kind[row], target[row], width[row], place[row])
 
 
 @kernel
 def slopes(kind: Ints, target: Floats, width: Floats, place: Floats, found: Floats) -> None:
-    """Each derivative at its place."""
+    """Write the derivative of each loss at its argument."""
     for row in range(len(kind)):
         found[row] = loss_slope(kind[row], target[row], width[row], place[row])
 
 
 @kernel
 def curvatures(kind: Ints, target: Floats, width: Floats, place: Floats, found: Floats) -> None:
-    """Each second derivative at its place."""
+    """Write the second derivative of each loss at its argument."""
     for row in range(len(kind)):
         found[row] = loss_curvature(kind[row], target[row], width[row], place[row])
 
 
 @kernel
 def conjugates(kind: Ints, target: Floats, width: Floats, slope: Floats, found: Floats) -> None:
-    """Each conjugate at its slope."""
+    """Write the conjugate of each loss at its slope."""
     for row in range(len(kind)):
         found[row] = loss_conjugate(kind[row], target[row], width[row], slope[row])
 
 
 @kernel
 def conjugate_slopes(kind: Ints, target: Floats, width: Floats, slope: Floats, found: Floats) -> None:
-    """The place where each loss has its slope."""
+    """Write the argument at which each loss has its slope."""
     for row in range(len(kind)):
         found[row] = conjugate_slope(kind[row], target[row], width[row], slope[row])
 
 
 @kernel
 def conjugate_curvatures(kind: Ints, target: Floats, width: Floats, slope: Floats, found: Floats) -> None:
-    """The second derivative of each conjugate at its slope."""
+    """Write the second derivative of each conjugate at its slope."""
     for row in range(len(kind)):
         found[row] = conjugate_curvature(kind[row], target[row], width[row], slope[row])
 
 
 @kernel
 def slope_intervals(kind: Ints, target: Floats, width: Floats, low: Floats, high: Floats) -> None:
-    """Least and greatest slope of each loss."""
+    """Write the smallest and the largest slope of each loss."""
     for row in range(len(kind)):
         low[row], high[row] = slope_interval(kind[row], target[row], width[row])

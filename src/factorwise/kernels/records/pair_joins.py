@@ -1,9 +1,9 @@
-"""Pairs of items that lie in a block together, tested while they are made, and merged once they are sorted.
+"""Candidate pairs of items in the same block, which are tested as they are generated, then sorted and merged.
 
-A pair is one word of 64 bits: the two items, the smaller first, and a tag that says how they met. The test is
-a sum of whole numbers, so that it comes out the same on every machine: of the *columns* of two items, bytes
-of which 0 means that the value is missing, and of their *masks*, words with a bit for each item of a list.
-For the join, eight columns are packed into a word and weighed at once, by the bits of those that are equal.
+A pair is a 64-bit word: the two items, the smaller first, and a tag that says which rule found it. The test
+is an integer sum, so that its result is the same on every machine. Its inputs are the *columns* of two items,
+bytes in which 0 means that the value is missing, and their *masks*, words with a bit for each item of a list.
+The join packs eight columns into a word and scores them at once, by the bits of those that are equal.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ Codes = Int32s
 TAG_BITS = 12
 ITEM_BITS = (64 - TAG_BITS) // 2
 RARITY_BITS = 6
-NEXT = (1 << RARITY_BITS) - 1  # rarity of next neighbors in an order, which are kept before all others
-ALWAYS = 255  # weight of pairs with such a rarity
-SHARED = 4  # numbers of shared bits that are told apart: none, one, two, more
+NEXT = (1 << RARITY_BITS) - 1  # rarity that marks next neighbors in an order, which have the highest priority
+ALWAYS = 255  # weight of pairs with this rarity
+SHARED = 4  # number of distinguished counts of shared bits: none, one, two, more
 
 _TAG, _ITEM = np.uint64(TAG_BITS), np.uint64(ITEM_BITS)
 _ONE_ITEM = np.uint64((1 << ITEM_BITS) - 1)
 _ONE, _BYTE = np.uint64(1), np.uint64(255)
 _LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
-_GATHER = np.uint64(0x0102040810204080)  # brings the lowest bits of eight bytes together
+_GATHER = np.uint64(0x0102040810204080)  # multiplier that gathers the lowest bits of eight bytes
 
 
 @inlined_kernel
 def _zero_bytes(word: Any) -> Any:
-    """Return eight bits: which bytes of a word are zero, the lowest first."""
+    """Return a bit mask of the zero bytes of a word, the lowest byte first."""
     high = ~(((word & _LOW_BITS) + _LOW_BITS) | word | _LOW_BITS)
     return ((high >> np.uint64(7)) * _GATHER) >> np.uint64(56)
 
 
 @inlined_kernel
 def _shared_bits(one: Any, two: Any) -> Any:
-    """Return 0 where a mask is empty, otherwise one more than the bits that both have, `SHARED` at most."""
+    """Return 0 if a mask is empty, else one plus the number of shared bits, at most `SHARED`."""
     if one == 0 or two == 0:
         return 0
     both = one & two
@@ -55,7 +55,7 @@ def _shared_bits(one: Any, two: Any) -> Any:
 def _passes(
     records: UInt64s, equal: Codes, missing: Codes, shared: Codes, enough: Codes, first: int, second: int
 ) -> Any:
-    """Whether what the columns and masks of two items say for their being of one entity adds up to enough."""
+    """Return whether the score of two items from their columns and masks reaches the threshold."""
     total = np.int32(0)
     packed = equal.shape[0]
     for w in range(packed):
@@ -87,30 +87,30 @@ def join_blocks(
     row: int,
     words: UInt64s,
 ) -> tuple[int, int, int]:
-    """Write the pairs of blocks that pass the test, from a row of a block on, as long as there is room.
+    """Write the pairs of blocks that pass the test, starting at a row of a block, as long as there is room.
 
     item, start, tag
-        Members of the blocks one after the other, where each block begins, and the tag of its pairs.
+        The concatenated members of the blocks, the start of each block, and the tag of its pairs.
     reach
-        How far two members may be apart; next neighbors are then tagged as such. 0 for any two members.
+        Maximum distance between two members; next neighbors are then tagged as such. 0 for no limit.
     sources
-        Leave out pairs of items with the same source; empty to keep all.
+        Leave out pairs of items with the same source; empty to keep all pairs.
     records : uint64[items, words]
-        Columns, eight to a word; a word with a byte for each of those, whose bits say which of its columns
-        are missing; then the masks. Nothing where there is no test.
+        Columns, eight per word; a word with a byte for each of those words, whose bits mark missing columns;
+        then the masks. Empty if there is no test.
     equal, missing : int32[packed words, 256]
-        What is added by the bits of columns that are equal, and that are missing in either item.
+        Scores for the bit masks of equal columns, and of columns that are missing in either item.
     shared : int32[masks, 1 + SHARED]
-        What is added where a mask is empty, and where two share no bit, one, two, and more.
+        Scores if a mask is empty, and if two masks share no bit, one, two, or more.
     enough : int32[packed words + 1]
-        Sum from which on a pair passes, last; before it, for each packed word what the sum must be after it,
-        because the rest cannot add more.
+        The last entry is the threshold of the score. Before it, for each packed word, the score needed after
+        it, because the rest cannot add more.
     groups : int32[rows]
-        If there are any, the pairs that do *not* pass are written whose members have the same group, one from
-        zero on.
+        If given, write instead the pairs that do *not* pass and whose members have the same nonnegative
+        group.
 
-    Returns the block and the row to go on with, and the number of words written; at the end of all blocks
-    the block is their number.
+    Returns the block and the row at which to continue, and the number of words written; after the last block,
+    the block equals the number of blocks.
     """
     count = 0
     within = len(groups) > 0
@@ -142,7 +142,7 @@ def join_blocks(
 
 @kernel
 def pair_levels(columns: UInt8s, masks: UInt64s, first: Codes, second: Codes, found: UInt8s) -> None:
-    """Write which weight of each column and mask applies to pairs: uint8[pairs, columns + masks]."""
+    """Write the comparison level of each column and mask for pairs: uint8[pairs, columns + masks]."""
     width = columns.shape[1]
     for k in range(len(first)):
         one, two = first[k], second[k]
@@ -157,12 +157,12 @@ def pair_levels(columns: UInt8s, masks: UInt64s, first: Codes, second: Codes, fo
 def merge_pairs(
     words: UInt64s, first: Codes, second: Codes, weight: UInt8s, pairs: Int64s, new: Int64s
 ) -> int:
-    """Write each pair of sorted words once; return how many there are.
+    """Write each pair of the sorted words once; return the number of pairs.
 
     weight
-        The sum of the rarities in the tags of its words, `ALWAYS` if one of them is `NEXT`.
+        The sum of the rarities in the tags of its words, or `ALWAYS` if one of them is `NEXT`.
     pairs, new
-        Added up by the rule in the tag: different pairs, and those that no rule with a lower number has.
+        Counts to which are added, for each rule: its distinct pairs, and those that no lower rule found.
     """
     count, place = 0, 0
     while place < len(words):
