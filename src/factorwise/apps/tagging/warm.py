@@ -34,7 +34,7 @@ def continued(fresh: Kind, before: Encoder | None) -> tuple[Kind, bool]:
     """
     if before is None or not fresh.reads_like(before):
         return fresh, False
-    return cast("Kind", deepcopy(before)), True  # the earlier fit stays as it is if this one fails
+    return cast("Kind", deepcopy(before)), True  # a copy: if this fit fails, the earlier one is unchanged
 
 
 class Beginning(NamedTuple):

@@ -343,7 +343,7 @@ _COEFFICIENTS = {
 _LN2_HIGH, _LN2_LOW = (
     0.693145751953125,
     1.4286068203094172e-06,
-)  # the first has few digits: n times it is exact
+)  # the first has few digits, so that n times it is exact
 _LOG2_E = 1.4426950408889634
 
 
@@ -367,7 +367,7 @@ def _exponential(builder: Any, kind: Any, x: Any) -> Any:
         total = fused(total, rest, _constant(vector, coefficient))
     if single:
         bits = builder.fptosi(n, whole)
-    else:  # no instruction makes 64-bit integers of several numbers: added to this, n stands in the last bits
+    else:  # no vector instruction converts to 64 bits: after this addition, the lowest bits are n
         bits = builder.bitcast(builder.fadd(n, _constant(vector, 1.5 * 2.0**52)), whole)
     exponent = builder.add(bits, ir.Constant(whole, [bias] * GROUP))
     power = builder.bitcast(builder.shl(exponent, ir.Constant(whole, [fraction] * GROUP)), vector)

@@ -33,8 +33,7 @@ TILE = 1_024
 
 # Columns of the sums of `absorb`: squared weights, L1 penalty, number of nonzero weights, squared
 # pseudo-gradient, the inner products of the step with the pseudo-gradient before it and the gradient after
-# it,
-# and the inner products of the new pair with itself and with the new pseudo-gradient.
+# it, and the inner products of the new pair with itself and with the new pseudo-gradient.
 SQUARED_WEIGHTS, PRICED_WEIGHTS, ACTIVE, SQUARED_SLOPE, FALL_BEFORE, FALL_AFTER = range(6)
 SQUARED_STEP, CURVATURE, SQUARED_CHANGE, SLOPE_STEP, SLOPE_CHANGE = range(6, 11)
 SUMS = 11
