@@ -15,8 +15,7 @@ from factorwise.learning.chains.structure import Supervision
 from factorwise.metrics.sequence import scheme_name
 from factorwise.types import Bools
 
-# For each scheme: all its prefixes, the prefixes that continue a span, and those after which a span must
-# continue.
+# For each scheme: its prefixes, those that continue a span, and those after which a span must continue.
 _SCHEMES = {
     "IOB1": ("BI", "B", ""),
     "IOB2": ("BI", "I", ""),
@@ -67,8 +66,7 @@ class LabelConstraints:
         needs_before = np.array([prefix in continuing for prefix, _ in parts])
         needs_after = np.array([prefix in unfinished for prefix, _ in parts])
         kind = np.array([kind for _, kind in parts])
-        # within one span both labels have the same type, the left one can be followed by more of it, the
-        # right one continues
+        # within one span, both labels have one type, the left one allows more, and the right one continues
         goes_on = np.array([prefix in set("BI") for prefix, _ in parts])
         joined = (kind[:, None] == kind[None, :]) & goes_on[:, None]
         if scheme == "IOE2":  # a span continues with I or ends with E; it needs no label for its beginning

@@ -97,7 +97,7 @@ class GlobalConstraint:
         second = self.names[1]
         mine, other = counts.beginnings(first), counts.beginnings(second)
         if self.kind == "before":
-            # sum of positions of the second minus that of the first, minus one for each beginning of the second
+            # positions of the second minus those of the first, minus one for each beginning of the second
             places = counts.places(second), counts.places(first)
             return combined((1.0, places[0]), (-1.0, places[1]), (-1.0, other))
         if self.kind in ("not-both", "one-of"):
