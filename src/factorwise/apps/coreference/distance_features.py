@@ -69,8 +69,7 @@ def antecedent_features(pairs: MentionPairs) -> dict[str, Bools]:
 def focus_features(pairs: MentionPairs) -> dict[str, Bools]:
     """Compare the likely referents of third-person pronouns.
 
-    These are the last name before the pronoun, or the last subject that is not a pronoun, that agrees with
-    it.
+    This is the last name or non-pronominal subject before the pronoun that agrees with it.
     """
     m = pairs.mentions
     pronoun, name, third = m.kind == PRONOUN, m.kind == NAME, _third(pairs)

@@ -39,8 +39,7 @@ class Antecedents(NamedTuple):
     """The scores of a ranker for a discourse.
 
     scores : float64[n, n]
-        Score of each earlier mention (column) as antecedent; that of a new entity is on the diagonal; else
-        -inf.
+        Score of each earlier mention (column) as antecedent; on the diagonal, of a new entity; else -inf.
     """
 
     scores: Float64s
