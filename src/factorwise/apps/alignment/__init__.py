@@ -1,6 +1,6 @@
-"""Alignment: which concepts of two ontologies mean the same.
+"""Ontology alignment: find the concepts of two ontologies that mean the same.
 
-Names are loaded when they are first used.
+Names are imported when they are first used.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Which pairs of concepts are considered at all.
+"""Generate the candidate pairs of concepts.
 
-All pairs of two ontologies are too many to score and nearly all of them absurd. Considered are, for every
-concept of either side, those of the other that are nearest by the words of their names, by the letters of
-their names, by the texts about them and their instances, and by the words of their names with those of the
-concepts right above; and the children and parts of concepts that surely match. Classes are paired with
-classes, properties with properties, individuals with individuals.
+Two ontologies have too many pairs to score them all. The candidates of a concept are its nearest neighbors in
+the other ontology: by words of the names, by letters of the names, by comments and instances, and by words of
+the names including those of the parents. Children and parts of concepts with the same label are candidates
+too. Classes are paired with classes, properties with properties, individuals with individuals.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from factorwise.apps.alignment.texts import text_vectors
 from factorwise.apps.alignment.vectors import letter_terms, nearest, tfidf, word_terms
 from factorwise.errors import require
 
-MOST_RELATIVES = 12  # children of two matching concepts are all paired up to this number on each side
+MOST_RELATIVES = 12  # most children (or parts) on each side for all of them to be paired
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateConfig:
-    """How many of the other side are taken for a concept, by each way of looking for them.
+    """Number of candidates of each concept, by method.
 
     words, letters, context, texts
-        Nearest by words of the names, by letters of the names, by names with those of the concepts right
-        above, by comments and instances.
+        Number of nearest neighbors by words of the names, by letters of the names, by words of the names
+        including those of the parents, and by comments and instances.
     relatives
-        Whether children and parts of concepts with equal names are paired with each other.
+        Whether children and parts of concepts with equal labels are paired with each other.
     """
 
     words: int = 8
@@ -53,7 +52,7 @@ def candidate_pairs(
     *,
     lexicon: Lexicon | None = None,
 ) -> NDArray[np.int64]:
-    """Pairs (number on the left, number on the right) worth a look, sorted: int64[pairs, 2]."""
+    """Return the sorted candidate pairs (index on the left, index on the right) as int64[pairs, 2]."""
     config = config or CandidateConfig()
     lexicon = lexicon or Lexicon.of(left, right)
     by_word = tfidf(_translated(word_terms(left, lexicon), lexicon), word_terms(right, lexicon))
@@ -74,7 +73,7 @@ def candidate_pairs(
 
 
 def _translated(bags: list[list[str]], lexicon: Lexicon) -> list[list[str]]:
-    """Add to the words of the left side what the lexicon has for them on the right."""
+    """Add to the words of the left side their replacements on the right, from the lexicon."""
     other = lexicon.translations()
     return [bag + [new for word in bag for new in other.get(word, ())] for bag in bags]
 
@@ -82,7 +81,7 @@ def _translated(bags: list[list[str]], lexicon: Lexicon) -> list[list[str]]:
 def _with_context(
     left: ConceptTable, right: ConceptTable, by_word: tuple[csr_array, csr_array]
 ) -> tuple[csr_array, csr_array]:
-    """Vectors of names plus half the mean of those right above."""
+    """Return the vectors of names plus half the mean of the vectors of their parents and wholes."""
     ours, theirs = (
         vectors + 0.5 * above(table, part_of=True) @ vectors
         for table, vectors in zip((left, right), by_word, strict=True)
@@ -91,7 +90,7 @@ def _with_context(
 
 
 def above(table: ConceptTable, *, part_of: bool) -> csr_array:
-    """Matrix that takes the mean over the concepts right above, by is-a and, if asked, by part-of."""
+    """Return a matrix that averages over the parents by is-a and, with ``part_of``, also over the wholes."""
     rows, columns, values = [], [], []
     for concept, (parents, wholes) in enumerate(zip(table.parents, table.wholes, strict=True)):
         over = dict.fromkeys((*parents, *wholes) if part_of else parents)
@@ -102,7 +101,7 @@ def above(table: ConceptTable, *, part_of: bool) -> csr_array:
 
 
 def _relatives(left: ConceptTable, right: ConceptTable) -> NDArray[np.int64]:
-    """Pairs of children, and of parts, of concepts whose labels have the same words."""
+    """Return pairs of children, and of parts, of concepts whose labels have the same words."""
     same: dict[frozenset[str], list[int]] = {}
     for b, names in enumerate(right.names):
         same.setdefault(frozenset(names[0].words), []).append(b)

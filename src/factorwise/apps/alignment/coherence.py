@@ -1,8 +1,8 @@
-"""Which matches cannot stand together: they would make a class unsatisfiable, one that nothing can be in.
+"""Find conflicting matches, which together make a class unsatisfiable, so that it can have no instances.
 
-Ontologies state that some classes are disjoint: nothing is in both. A match says that two classes are the
-same, so what is below one is below all that is above the other. Matches are in conflict if by them a class is
-below two that are disjoint, and was not without them.
+Ontologies state that some classes are disjoint, so that nothing is in both. A match makes two classes
+equivalent, so the descendants of one are also below the ancestors of the other. Matches conflict if they put
+a class below two disjoint ones and it was not before.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from factorwise.model.weights import SparseVector
 from factorwise.variables.sparse_rows import starts_of
 from factorwise.world.partition import Partition
 
-_FAR = 1 << 40  # matches on a path that is not there
+_FAR = 1 << 40  # length of a missing path, in matches
 
 
 @dataclass(frozen=True, eq=False)
 class Disjointness:
-    """What two ontologies say of disjointness; the second's concepts are numbered behind the first's.
+    """Disjointness in two ontologies; the concepts of the second are numbered after those of the first.
 
     parents
-        Numbers of the concepts right above each, of its own ontology.
+        Indices of the parents of each concept in its own ontology.
     disjoint
-        Pairs of concepts that have nothing in common.
+        Pairs of disjoint concepts.
     """
 
     parents: tuple[tuple[int, ...], ...]
@@ -42,15 +42,15 @@ class Disjointness:
 
     @classmethod
     def of(cls, left: ConceptTable, right: ConceptTable) -> Disjointness:
-        """Put the hierarchies and the statements of two ontologies side by side."""
+        """Combine the hierarchies and the disjointness axioms of two ontologies."""
         parents = [*left.parents, *(tuple(above + len(left) for above in some) for some in right.parents)]
         stated = [*left.disjoint, *((a + len(left), b + len(left)) for a, b in right.disjoint)]
         return cls(tuple(parents), tuple(dict.fromkeys(stated)))
 
     def conflicts(self, edges: NDArray[np.int64]) -> list[tuple[int, ...]]:
-        """Return sets of edges, by number, that make a class unsatisfiable; none if these edges do not.
+        """Return small sets of edges, by index, that make a class unsatisfiable; empty if no edges do.
 
-        At least one set is returned if the edges do, each once, and with few edges in it.
+        At least one set is returned if there is a conflict, and no set is returned twice.
         """
         if not self.disjoint or not len(edges):
             return []
@@ -72,18 +72,18 @@ class Disjointness:
 
     @cached_property
     def _stated(self) -> list[int]:
-        """Concepts that are disjoint from some."""
+        """Concepts that are disjoint from at least one other."""
         return sorted({concept for pair in self.disjoint for concept in pair})
 
     @cached_property
     def _empty_before(self) -> frozenset[int]:
-        """Concepts that are unsatisfiable without any match."""
+        """Concepts that are unsatisfiable even without matches."""
         none: list[list[tuple[int, int]]] = [[] for _ in self.parents]
         above = self._above(none)
         return frozenset(concept for concept, bits in above.items() if self._clashes(bits))
 
     def _broken(self, same: Sequence[Sequence[tuple[int, int]]]) -> dict[tuple[int, int], list[int]]:
-        """Return, for pairs of disjoint concepts, the concepts that matches put below both."""
+        """Return for each violated disjoint pair the concepts that the matches put below both."""
         broken: dict[tuple[int, int], list[int]] = {}
         for concept, bits in self._above(same).items():
             if concept not in self._empty_before:
@@ -92,7 +92,7 @@ class Disjointness:
         return broken
 
     def _above(self, same: Sequence[Sequence[tuple[int, int]]]) -> dict[int, int]:
-        """Return which of the concepts in disjoint pairs each concept is, or is below, as bits."""
+        """Return for each concept, as bits, the concepts in disjoint pairs that it is or is below."""
         above = {concept: 1 << bit for bit, concept in enumerate(self._stated)}
         waiting = deque(above)
         while waiting:
@@ -106,7 +106,7 @@ class Disjointness:
         return above
 
     def _clashes(self, bits: int) -> list[tuple[int, int]]:
-        """Return the disjoint pairs of which both are among the concepts of some bits."""
+        """Return the disjoint pairs whose concepts are both in a set of bits."""
         if bits.bit_count() < 2:
             return []
         place = self._place
@@ -119,7 +119,7 @@ class Disjointness:
     def _shortest(
         self, pair: tuple[int, int], concepts: Sequence[int], same: Sequence[Sequence[tuple[int, int]]]
     ) -> tuple[int, ...]:
-        """Return the fewest edges that put one of the concepts below both of a pair."""
+        """Return the edges on shortest paths that put one of the concepts below both of a pair."""
         walks = [self._downwards(top, same) for top in pair]
         lowest = min(concepts, key=lambda concept: sum(walk[concept][0] for walk in walks))
         edges = set()
@@ -133,10 +133,10 @@ class Disjointness:
     def _downwards(
         self, top: int, same: Sequence[Sequence[tuple[int, int]]]
     ) -> dict[int, tuple[int, int, int]]:
-        """Return all that is below a concept: over how many edges, from where, and by which edge, or -1."""
+        """Return the descendants of a concept with number of edges, predecessor, and edge (-1 for is-a)."""
         reached = {top: (0, -1, -1)}
         waiting = deque([top])
-        while waiting:  # steps of is-a cost nothing and go first
+        while waiting:  # is-a steps have no cost and are taken first
             concept = waiting.popleft()
             far = reached[concept][0]
             for below in self._children[concept]:
@@ -151,7 +151,7 @@ class Disjointness:
 
 
 class ConflictTemplate(WholeWorldTemplate):
-    """How many of some sets of pairs are there whole: the two items of each pair of a set are together.
+    """Counts the conflicts that occur: sets of pairs in which the items of every pair are in one cluster.
 
     conflicts
         Sets of pairs, int[pairs, 2] each.
@@ -165,17 +165,17 @@ class ConflictTemplate(WholeWorldTemplate):
         self.conflicts = list(conflicts)
 
     def weight_name(self, index: int) -> str:
-        """Name the only weight."""
+        """Return the name of the only weight."""
         return self.name
 
     def statistics(self, world: Partition) -> SparseVector:
-        """Count the sets whose pairs are all together."""
+        """Count the conflicts of which all pairs are in one cluster."""
         labels = world.labels
         whole = sum(bool((labels[pairs[:, 0]] == labels[pairs[:, 1]]).all()) for pairs in self.conflicts)
         return SparseVector.from_dense(np.array([whole], dtype=np.float64))
 
     def program(self, world: Partition, offset: int, weights: NDArray[np.float64]) -> Program:
-        """Keep which sets each item is in."""
+        """Return the compiled program, which indexes the conflicts of each item."""
         member: list[list[int]] = [[] for _ in range(world.n_items)]
         for number, pairs in enumerate(self.conflicts):
             for item in np.unique(pairs).tolist():
@@ -192,7 +192,7 @@ class ConflictTemplate(WholeWorldTemplate):
 
 
 def _conflict_gain(world: Any, mine: Any, move: Any) -> float:
-    """What moving an item changes in the sets that it is in: compiled, so in plain loops."""
+    """Return the score gain of a move, from the item's conflicts; plain loops, because it is compiled."""
     gained = 0.0
     for k in range(mine.begin[move.item], mine.begin[move.item + 1]):
         conflict = mine.conflict[k]

@@ -1,7 +1,7 @@
-"""Concepts as the aligner sees them: words of their names, their place in the hierarchy, their texts.
+"""Concepts as the input of the aligner: words of their names, place in the hierarchy, and texts.
 
-Ids are never looked at: in many taxonomies they spell out the path, which would give the answer away where
-two of them are copies of one another and mislead where they are not.
+Ids are never used for matching: in many taxonomies they contain the path, which would leak the answer if two
+taxonomies are copies of each other, and would mislead otherwise.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _NUMBERS = {
     "ninth": "9",
     "tenth": "10",
 }
-_SHORTEST_STEM = 4
-# Longer ones first, so that the longest that fits is cut off.
+_SHORTEST_STEM = 4  # letters
+# Longer endings come first, so that the longest match is removed.
 _ENDING = re.compile(
     "(ical|ally|ious|ial|ian|ary|oid|ous|ies|al|ar|ic|us|um|is|es|ae|ia|en|er|em|s|i|a|e|n|y)$"
 )
@@ -42,11 +42,11 @@ STOP_WORDS = frozenset(
         " am aus bei das dem den der des die ein eine fuer im mit oder und vom von zu zum zur",
     )
 )
-PROPERTY_WORDS = frozenset({"has", "have", "is", "are", "be", "was", "hat", "ist"})  # of properties' names
+PROPERTY_WORDS = frozenset({"has", "have", "is", "are", "be", "was", "hat", "ist"})  # ignored in properties
 
 
 def words(text: str) -> tuple[str, ...]:
-    """Words of a name, in order: lower case, without accents, joined words and digits taken apart.
+    """Return the words of a name, in lower case without accents; joined words and digits are split.
 
     Roman numerals in capitals and the words for the first ten ordinals become digits.
 
@@ -67,14 +67,14 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def content_words(text: str) -> tuple[str, ...]:
-    """Words without articles, prepositions and conjunctions; all of them if nothing else is there."""
+    """Return the words without articles, prepositions and conjunctions, or all words if none are left."""
     every = words(text)
     return tuple(word for word in every if word not in STOP_WORDS) or every
 
 
-@lru_cache(maxsize=1 << 16)  # names come again in many pairs
+@lru_cache(maxsize=1 << 16)  # names recur in many pairs
 def head_word(text: str) -> str:
-    """Word that says what kind of thing is named: before the first preposition, otherwise the last.
+    """Return the head noun of a name: the word before the first preposition, or else the last word.
 
     >>> head_word("Body_of_the_Pancreas"), head_word("pancreas body")
     ('body', 'body')
@@ -87,7 +87,7 @@ def head_word(text: str) -> str:
 
 
 def stem(word: str) -> str:
-    """Word without one ending of English, Latin or German, if four letters or more are left of it.
+    """Remove an English, Latin or German ending from a word, if at least four letters remain.
 
     >>> stem("thymus"), stem("thymic"), stem("intestines"), stem("rib")
     ('thym', 'thym', 'intestin', 'rib')
@@ -110,7 +110,7 @@ class Name:
 
     @classmethod
     def of(cls, text: str) -> Name:
-        """Take a text apart."""
+        """Split a text into words."""
         return cls(text, content_words(text))
 
 
@@ -119,19 +119,19 @@ class ConceptTable:
     """The concepts of one ontology, numbered in the order of the file.
 
     ids
-        Their ids, only to name them in what is returned.
+        Ids of the concepts, which are only used in results.
     names
-        Label first, then synonyms, without repetitions.
+        The label and then the synonyms, without duplicates.
     parents, wholes
-        Numbers of the concepts above each by is-a and by part-of; what lies outside the file is left out. The
-        wholes of a property are the classes of its domain and range: they speak for the property, and it, as
-        a part of theirs, for them.
+        Indices of the concepts above each by is-a and by part-of, without concepts that the file does not
+        contain. The wholes of a property are the classes of its domain and range, so that properties and
+        classes are evidence for each other.
     kinds
-        "class", "property" or "individual" for each; concepts match others of their kind only.
+        "class", "property" or "individual" for each; only concepts of the same kind match.
     disjoint
-        Pairs of concepts that are said to have nothing in common.
+        Pairs of concepts that are declared disjoint.
     comments, instances
-        Texts about the concept, and about the things filed under it.
+        Texts about the concept, and names and descriptions of its instances.
     """
 
     ids: tuple[str, ...]
@@ -146,7 +146,7 @@ class ConceptTable:
 
     @classmethod
     def of(cls, ontology: Ontology) -> ConceptTable:
-        """Number the concepts and look at their names."""
+        """Number the concepts and split their names."""
         concepts = ontology.concepts
         number = {concept.id: index for index, concept in enumerate(concepts)}
         return cls(
@@ -173,17 +173,17 @@ class ConceptTable:
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """Numbers of the concepts right below each by is-a."""
+        """Indices of the children of each concept by is-a."""
         return _inverse(self.parents)
 
     @cached_property
     def parts(self) -> tuple[tuple[int, ...], ...]:
-        """Numbers of the concepts right below each by part-of."""
+        """Indices of the direct parts of each concept."""
         return _inverse(self.wholes)
 
     @cached_property
     def ancestors(self) -> tuple[frozenset[int], ...]:
-        """Everything above each concept by is-a and part-of; a concept is not its own ancestor."""
+        """Ancestors of each concept by is-a and part-of, without the concept itself."""
         above = [(*parents, *wholes) for parents, wholes in zip(self.parents, self.wholes, strict=True)]
         return tuple(_reached(concept, above) for concept in range(len(self)))
 

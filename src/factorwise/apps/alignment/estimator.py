@@ -1,4 +1,4 @@
-"""`OntologyAligner`: which concepts of two ontologies are the same, in the manner of scikit-learn."""
+"""`OntologyAligner`: match the concepts of two ontologies, with an interface as in scikit-learn."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from factorwise.metrics.calibration import Reliability, reliability
 from factorwise.validation import check_count
 
 KIND = "alignment"
-DRAWN_BY_LABELS = 5.0  # precision of the prior of learning from known matches, around self-trained weights
+DRAWN_BY_LABELS = 5.0  # precision of the Gaussian prior around self-trained weights, given labels
 
-Reference = Iterable[tuple[Any, ...]]  # pairs of ids, or each a Correspondence
+Reference = Iterable[tuple[Any, ...]]  # pairs of ids, or Correspondences
 
 
 class Match(NamedTuple):
-    """Two concepts that are the same: their ids, and how sure that is, from 0 to 1."""
+    """A match: the ids of two equivalent concepts, and the confidence from 0 to 1."""
 
     left: str
     right: str
@@ -60,17 +60,17 @@ class MatchExplanation(NamedTuple):
     """Why two concepts match, or do not.
 
     probability
-        That they are the same.
+        Probability that they match.
     is_match
-        Whether `OntologyAligner.predict` would say so.
+        Whether `OntologyAligner.predict` would return the match.
     reasons
-        What speaks for and against it: features and their weights, the largest in size first. Their sum is
-        the score.
+        Features of the pair and their weights, largest absolute weight first. The sum of the weights is the
+        score.
     rivals
-        Other candidates of either concept, with the probabilities of these matches, the most probable first.
+        Other candidate pairs of either concept with their probabilities, most probable first.
     conflicts
-        Predicted matches beside which this one would make a class unsatisfiable, by the disjointness that the
-        ontologies state.
+        Predicted matches that together with this one would make a class unsatisfiable, by the disjointness
+        axioms of the ontologies.
     """
 
     probability: float
@@ -83,48 +83,48 @@ class MatchExplanation(NamedTuple):
 class OntologyAligner(LearnedEstimator):
     """Match the concepts of two ontologies: classes with classes, properties with properties.
 
-    Weights come with the package and adapt to two ontologies without labels (`fit_unlabelled`). From known
-    matches (`fit`, or `fit_pairs` for several pairs of ontologies) SampleRank learns them; it begins with the
-    adapted ones.
+    The package includes pretrained weights, which are adapted to two ontologies without labels
+    (`fit_unlabelled`). Given known matches (`fit`, or `fit_pairs` for several pairs of ontologies),
+    SampleRank trains the weights, starting with the adapted ones.
 
-    No match makes a class unsatisfiable by the disjointness that the ontologies state.
+    Predicted matches never make a class unsatisfiable by the disjointness axioms of the ontologies.
 
     one_to_one
-        A concept has one match at most; the best matching is then found exactly. Otherwise clusters of any
-        size are searched for by annealing.
+        Whether a concept has at most one match; the best matching is then found exactly. Otherwise annealing
+        searches for clusters of any size.
     complete
-        Whether the reference has every match there is, so that concepts it does not name have none. With
-        False it is a part of them: pairs of other concepts teach nothing, except that matches one to one that
-        the adapted weights are sure of join the reference.
+        Whether the reference contains all matches, so that other concepts have none. With False, pairs of
+        concepts that are not in the reference are not used in training; with ``one_to_one``, matches that
+        the adapted weights predict with high probability are added to the reference.
     update, cap, accept, temperature, metric
-        How SampleRank learns: the update rule, for "mira" and the other passive-aggressive ones the largest
-        multiple of a gradient that one update may add (less is slower and less noisy), how the walk decides
-        and at what temperature, and the metric ("pairwise", "b-cubed", "rand") whose gains say which of two
-        neighbouring alignments is better.
+        Parameters of SampleRank: the update rule; for "mira" and other passive-aggressive rules the largest
+        step size of an update (a smaller one is slower and less noisy); how moves are accepted and at what
+        temperature; and the metric ("pairwise", "b-cubed", "rand") that decides which of two neighboring
+        alignments is better.
     passes, steps
-        Each pair of ontologies is walked over ``passes`` times, ``steps`` steps per concept each time (of the
-        mean pair, where there are several).
+        Number of passes over each pair of ontologies, and steps per concept in each pass (of the mean pair,
+        if there are several).
     search_steps
-        Steps of annealing per concept when matches are predicted, where they are not one to one.
+        Annealing steps per concept in predictions that are not one to one.
     general
-        Weights to begin with, by the names of features; None for those that come with the package. A model
-        file does not keep them: give them to `load` too.
+        Initial weights by feature name; None for the pretrained ones. A model file does not contain them, so
+        pass them to `load` too.
     random_state
-        A seed: the same one gives the same weights and matches.
+        Random seed; the same seed gives the same weights and matches.
     verbose
         Show progress.
 
     Attributes
     ----------
     weights_, weight_names_
-        What was learned, and what each weight stands for.
+        The fitted weights and their names.
     history_
         One `PassRecord` per pass: the learning curve.
     calibration_
-        Slope and intercept that make a probability of a pair's score.
+        Slope and intercept of the calibration that turns a pair's score into a probability.
     reliability_
-        How often candidate pairs are matches, by their probability, judged by what was learned from; None
-        if the model comes from a file that does not say.
+        Reliability diagram of the probabilities on the training pairs; None after `fit_unlabelled`, or if a
+        model file does not contain it.
     """
 
     _kind = KIND
@@ -166,20 +166,20 @@ class OntologyAligner(LearnedEstimator):
     def fit(
         self, left: Ontology, right: Ontology, reference: Reference, *, callback: Callback | None = None
     ) -> Self:
-        """Learn from two ontologies and pairs of ids that are known to match."""
+        """Fit the model to two ontologies and pairs of ids that are known to match."""
         return self.fit_pairs([(left, right, reference)], callback=callback)
 
     def fit_pairs(
         self, pairs: Iterable[tuple[Ontology, Ontology, Reference]], *, callback: Callback | None = None
     ) -> Self:
-        """Learn one model from several pairs of ontologies, each with ids that are known to match."""
+        """Fit one model to several pairs of ontologies, each with pairs of ids that are known to match."""
         check_count("steps", self.steps)
         rule = capped_rule(self.update, self.cap)
         parts, centers = [], []
         for left, right, reference in pairs:
             entity = entities_of(left, right, reference)
             everything, center = self._adapted(left, right)
-            to_learn_from(everything, entity, self.complete)  # refuses a reference without candidates
+            to_learn_from(everything, entity, self.complete)  # raises an error if no match is a candidate
             if self.one_to_one and not self.complete:
                 entity = with_sure_matches(everything, center, entity)
             parts.append(to_learn_from(everything, entity, self.complete))
@@ -227,7 +227,7 @@ class OntologyAligner(LearnedEstimator):
         return self
 
     def fit_unlabelled(self, left: Ontology, right: Ontology) -> Self:
-        """Adapt the weights that come with the package to two ontologies of which no match is known."""
+        """Adapt the initial weights to two ontologies without known matches."""
         candidates, weights = self._adapted(left, right)
         model = matching_model(candidates)
         flat = model.blocks.flat(starting_weights(weights, one_to_one=self.one_to_one))
@@ -237,7 +237,7 @@ class OntologyAligner(LearnedEstimator):
         return self
 
     def predict(self, left: Ontology, right: Ontology) -> list[Match]:
-        """Return the matches of two ontologies, the surest first."""
+        """Return the matches of two ontologies, most confident first."""
         candidates, scores, chosen = self._matched(left, right)
         sure = self._probability(scores[chosen])
         chosen, sure = chosen[np.argsort(-sure, kind="stable")], np.sort(sure)[::-1]
@@ -248,7 +248,7 @@ class OntologyAligner(LearnedEstimator):
         ]
 
     def explain(self, left: Ontology, right: Ontology, ours: str, theirs: str) -> MatchExplanation:
-        """Say why a concept of the left and one of the right, given by their ids, match or do not."""
+        """Explain why a concept of the left and one of the right, given by their ids, match or do not."""
         check_ontologies(left, right)
         for side, one in ((left, ours), (right, theirs)):
             if one not in side.by_id:
@@ -282,7 +282,7 @@ class OntologyAligner(LearnedEstimator):
     def _matched(
         self, left: Ontology, right: Ontology
     ) -> tuple[ConceptPairs, NDArray[np.float64], NDArray[np.int64]]:
-        """Return the candidate pairs, their scores, and the numbers of those that match."""
+        """Return the candidate pairs, their scores, and the indices of those that match."""
         self._check_fitted()
         candidates, _ = self._adapted(left, right)
         model = matching_model(candidates)
@@ -295,7 +295,7 @@ class OntologyAligner(LearnedEstimator):
         return candidates, scores, annealed_matching(candidates, model, steps=steps, seed=self._seed())
 
     def _record(self, learning: Mapping[str, Any]) -> None:
-        """Set what a model file tells of the training."""
+        """Set the training settings that are stored in the model file."""
         self.settings_ = plain_settings(
             {
                 "one_to_one": self.one_to_one,
@@ -308,11 +308,11 @@ class OntologyAligner(LearnedEstimator):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the last two ontologies: they would make a copy of an aligner large."""
+        """Leave out the cached ontologies, which would make a copy of an aligner large."""
         return {name: value for name, value in super().__getstate__().items() if name != "_last"}
 
     def _adapted(self, left: Ontology, right: Ontology) -> tuple[ConceptPairs, NDArray[np.float64]]:
-        """Return what `adapted_pairs` does; the last two ontologies are remembered."""
+        """Return the result of `adapted_pairs`, which is cached for the last two ontologies."""
         check_ontologies(left, right)
         last = self.__dict__.get("_last")
         if last is None or last[0] is not left or last[1] is not right or last[2] is not self.general:
@@ -321,12 +321,12 @@ class OntologyAligner(LearnedEstimator):
         return last[3]
 
     def score(self, left: Ontology, right: Ontology, reference: Reference) -> float:
-        """Return the F1 of the predicted matches."""
+        """Return the F1 score of the predicted matches."""
         found = [(match.left, match.right) for match in self.predict(left, right)]
         return score_matches(reference_pairs(reference), found).f1
 
     def weights_by_name(self) -> dict[str, float]:
-        """Return the weights with their names, the largest in size first; what is fixed is left out."""
+        """Return the weights by name, largest absolute value first; fixed weights are left out."""
         everything = super().weights_by_name()
         fixed = self.weight_names_[-2:] if self.one_to_one else []
         return {name: weight for name, weight in everything.items() if name not in fixed}
@@ -353,7 +353,7 @@ class OntologyAligner(LearnedEstimator):
 
 
 def check_ontologies(*sides: object) -> None:
-    """Refuse what is no ontology, such as the path of its file."""
+    """Raise an error if an argument is not an `Ontology`, such as the path of its file."""
     for side in sides:
         if not isinstance(side, Ontology):
             raise InvalidArgumentError(
@@ -363,7 +363,7 @@ def check_ontologies(*sides: object) -> None:
 
 
 def reference_pairs(reference: Iterable[Any]) -> list[tuple[str, str]]:
-    """Return the pairs of ids of a reference; correspondences of another relation than ``=`` are left out."""
+    """Return the pairs of ids of a reference, without correspondences of relations other than ``=``."""
     if isinstance(reference, str | PathLike):
         raise InvalidArgumentError(
             f"a reference is a list of known matches, but {reference!r} was given: read its file with"
@@ -384,7 +384,7 @@ def reference_pairs(reference: Iterable[Any]) -> list[tuple[str, str]]:
 
 
 def entities_of(left: Ontology, right: Ontology, reference: Reference) -> NDArray[np.int64]:
-    """Number the concepts of both sides so that matching ones have the same number; -1 where not named."""
+    """Return an entity id for each concept of both sides; -1 for those that are not in the reference."""
     check_ontologies(left, right)
     known = reference_pairs(reference)
     ours = {name: number for number, name in enumerate(left.by_id)}
@@ -402,7 +402,7 @@ def entities_of(left: Ontology, right: Ontology, reference: Reference) -> NDArra
         edges.append((ours[a], theirs[b]))
     n, ends = len(ours) + len(theirs), np.array(edges)
     graph = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))
-    _, entity = connected_components(graph, directed=False)  # ids linked through others are one entity too
+    _, entity = connected_components(graph, directed=False)  # matches are taken as transitive
     named = np.zeros(n, bool)
     named[ends.ravel()] = True
     return np.where(named, entity, -1).astype(np.int64)
@@ -411,10 +411,10 @@ def entities_of(left: Ontology, right: Ontology, reference: Reference) -> NDArra
 def to_learn_from(
     everything: ConceptPairs, entity: NDArray[np.int64], complete: bool
 ) -> tuple[ConceptPairs, NDArray[np.int64]]:
-    """Return the candidate pairs whose truth is known, and the entities of their concepts.
+    """Return the candidate pairs with known labels, and the entity ids of their concepts.
 
-    A concept with a known match has no other, so its pairs are known; those of two concepts that are not
-    named are known only if the reference is complete.
+    All pairs of a concept in the reference are labelled, because it has no other matches. Pairs of two
+    concepts that are not in the reference are labelled only if it is complete.
     """
     known = np.any(entity[everything.edges] >= 0, axis=1) | complete
     candidates, concepts = everything.taken(np.asarray(known))
@@ -433,17 +433,17 @@ def to_learn_from(
 def with_sure_matches(
     candidates: ConceptPairs, weights: NDArray[np.float64], entity: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Add the matches that self-trained weights are sure of to entities that are known in part."""
+    """Add the matches that the self-trained weights predict with high probability to a partial reference."""
     sure = candidates.edges[sure_matches(candidates, weights, SURE)]
     new = sure[(entity[sure] < 0).all(axis=1)]
     added = entity.copy()
-    # `to_learn_from` numbers concepts that are not named from len(entity) on
+    # `to_learn_from` numbers concepts without an entity from len(entity) on
     added[new] = 2 * len(entity) + np.arange(len(new))[:, None]
     return added
 
 
 def _calibrated(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[float, float]:
-    """Return slope and intercept that make a probability of a score."""
+    """Return slope and intercept of the calibration of scores, by logistic regression."""
     if right.all():
         return 1.0, 0.0
     fitted = LogisticRegression().fit(scores[:, None], right)

@@ -1,12 +1,12 @@
-"""Named features of candidate pairs: what a relational model learns to weigh.
+"""Compute the named features of candidate pairs, which the model weights.
 
-Every feature is 0 or 1: numbers enter by "at least so much" at several heights, because no answer is a
-straight line of a similarity and because online learners want features of one size. Where a pair stands
-among its rivals says more than how similar it is, and holds for other ontologies too, so its places among
-all candidates of either concept are features of their own.
+Every feature is 0 or 1. Numbers are binarized by several thresholds, because the score is not linear in a
+similarity and online learning needs features of the same scale. The rank of a pair among its rivals is more
+informative than its similarity and transfers to other ontologies, so ranks among the candidates of either
+concept are features too.
 
-Rarity and lexicon come from the two ontologies alone. Anchors, the pairs that the neighbours of others are
-judged by, come from an untrained score at first; matches that are found to be sure can take their place.
+Word rarity and lexicon are computed from the two ontologies alone. Anchors (pairs that are assumed to match,
+by which the neighbors of other pairs are compared) come from an untrained score, or from confident matches.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ HEIGHTS: Mapping[str, Sequence[float]] = {
     "wholes share": (),
     "above share": (),
 }
-LEADS = (0.0, 0.05, 0.15, 0.3)  # over the rivals of both concepts
-ROUNDS = 2  # of finding anchors by what the last ones say
-ANCHOR = 0.85  # first score of a pair that others are judged by
+LEADS = (0.0, 0.05, 0.15, 0.3)  # thresholds of the lead over the best rival
+ROUNDS = 2  # rounds in which anchors are found, given the previous ones
+ANCHOR = 0.85  # least untrained score of an anchor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,9 +62,9 @@ class PairFeatures:
     values : float64[pairs, features]
         Zeros and ones.
     names
-        What each feature says.
+        The name of each feature.
     score : float64[pairs]
-        An untrained guess of how well each pair matches, from 0 up: what the places were taken from.
+        Untrained score of each pair, from 0 up, from which the ranks are computed.
     """
 
     values: NDArray[np.float64]
@@ -73,10 +73,10 @@ class PairFeatures:
 
 
 class PairEvidence:
-    """What names, texts and neighbours say about the pairs of `candidate_pairs`.
+    """Evidence for candidate pairs from names, texts and neighbors.
 
-    A concept's rivals are sought among ``pairs`` (number on the left, number on the right): give all
-    candidates at once.
+    The rivals of a concept are found among ``pairs`` (index on the left, index on the right), so pass all
+    candidate pairs at once.
     """
 
     def __init__(
@@ -105,8 +105,8 @@ class PairEvidence:
         """Return the features of the pairs.
 
         matches : int[matches]
-            Numbers of the pairs by which the neighbours of others are judged; None: those that an untrained
-            score takes for sure.
+            Indices of the pairs that are used as anchors; None to choose those with a high untrained
+            score.
         """
         if matches is None:
             score = self.by_name
@@ -124,7 +124,7 @@ class PairEvidence:
         return PairFeatures(np.stack([*binned.values()], axis=1).reshape(shape), tuple(binned), score)
 
     def _placed(self, anchored: csr_array) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
-        """Return what the neighbours of each pair say, and an untrained score of the pairs."""
+        """Return the evidence from neighbors of each pair, and the untrained score of the pairs."""
         around = self.structure.columns(self.pairs, anchored)
         by_place = 0.5 * around["above meet"] + 0.3 * around["below share"] + 0.2 * around["ancestors share"]
         return around, self.by_name + 0.15 * by_place + 0.3 * self.by_text
@@ -133,12 +133,12 @@ class PairEvidence:
 def pair_features(
     left: ConceptTable, right: ConceptTable, pairs: Ints, *, lexicon: Lexicon | None = None
 ) -> PairFeatures:
-    """Return the features of pairs, judged by an untrained score of their neighbours."""
+    """Return the features of pairs, with anchors chosen by the untrained score."""
     return PairEvidence(left, right, pairs, lexicon=lexicon).features()
 
 
 def _standings(prefix: str, score: Floats, pairs: Ints) -> dict[str, NDArray[np.float64]]:
-    """How a pair stands among its rivals by one score, as features; zero says nothing."""
+    """Return the rank of each pair among its rivals by one score, as features; all 0 for a score of 0."""
     (left_place, left_lead), (right_place, right_lead) = (standing(score, pairs, side) for side in (0, 1))
     place, lead = np.maximum(left_place, right_place), np.minimum(left_lead, right_lead)
     found = {

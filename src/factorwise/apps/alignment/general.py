@@ -1,9 +1,9 @@
-"""Weights for any two ontologies: those that come with the package, and how they adapt without labels.
+"""Pretrained weights for any two ontologies, and their adaptation without labels by self-training.
 
-The weights in ``general.json`` are those of a logistic regression over the candidate pairs of open tracks
-(``experiments/alignment_tracks.py --write`` makes the file). For two new ontologies they are a Gaussian
-prior: matches that they are sure of serve as a partial reference, from which a regression learns again, drawn
-towards them. With known matches, SampleRank begins with them.
+The weights in ``general.json`` were fitted by logistic regression on the candidate pairs of open tracks
+(``experiments/alignment_tracks.py --write`` writes the file). For two new ontologies they are the mean of a
+Gaussian prior: their confident matches serve as a partial reference, on which a logistic regression is fitted
+under this prior. With known matches, SampleRank starts from the adapted weights.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from scipy.special import expit, log_expit
 from factorwise.apps.alignment.matching import ConceptPairs, best_matching
 from factorwise.io.ontologies.ontology import Ontology
 
-SURE = 0.9  # probability from which on a match teaches others
-NEIGHBOR = 0.8  # probability from which on a match speaks for its neighbors
-ROUNDS = 2  # of self-training
-DRAWN = 30.0  # precision of the prior of self-training, around the general weights
-SPREAD = 3.0  # precision of the prior of the general weights, around zero
+SURE = 0.9  # least probability of a match that is used as a label in self-training
+NEIGHBOR = 0.8  # least probability of a match that is used as an anchor
+ROUNDS = 2  # rounds of self-training
+DRAWN = 30.0  # precision of the Gaussian prior around the pretrained weights, in self-training
+SPREAD = 3.0  # precision of the Gaussian prior around zero, in pretraining
 
 
 @cache
 def general_weights() -> Mapping[str, float]:
-    """Return the weights that come with the package, by the names of the features."""
+    """Return the pretrained weights of the package, by feature name."""
     text = files("factorwise.apps.alignment").joinpath("general.json").read_text(encoding="utf-8")
     weights: dict[str, float] = json.loads(text)
     return weights
@@ -39,9 +39,9 @@ def general_weights() -> Mapping[str, float]:
 def learn_general_weights(
     tracks: Sequence[tuple[ConceptPairs, NDArray[np.bool_]]],
 ) -> dict[str, float]:
-    """Learn weights from the candidate pairs of several tracks and whether each is a match.
+    """Fit weights to the labelled candidate pairs of several tracks.
 
-    Every track counts the same, whatever its size.
+    All tracks have the same total weight, whatever their size.
     """
     features = np.vstack([candidates.features for candidates, _ in tracks])
     true = np.concatenate([matches for _, matches in tracks])
@@ -52,10 +52,10 @@ def learn_general_weights(
 
 
 def self_trained(candidates: ConceptPairs, general: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the weights that two ontologies without known matches are aligned by.
+    """Return self-trained weights for two ontologies without known matches.
 
     general : float64[features]
-        Weights to begin with, and to stay near.
+        The initial weights, which are also the mean of the prior.
     """
     weights = general
     for _ in range(ROUNDS):
@@ -71,7 +71,7 @@ def self_trained(candidates: ConceptPairs, general: NDArray[np.float64]) -> NDAr
 
 
 def sure_matches(candidates: ConceptPairs, weights: NDArray[np.float64], least: float) -> NDArray[np.int64]:
-    """Return the pairs, by number, that match one to one with a probability of at least ``least``."""
+    """Return the indices of one-to-one matches with a probability of at least ``least``."""
     scores = candidates.features @ weights
     best = best_matching(candidates, scores)
     return np.asarray(best[expit(scores[best]) >= least])
@@ -80,12 +80,12 @@ def sure_matches(candidates: ConceptPairs, weights: NDArray[np.float64], least: 
 def adapted_pairs(
     left: Ontology, right: Ontology, known: Mapping[str, float]
 ) -> tuple[ConceptPairs, NDArray[np.float64]]:
-    """Return the candidate pairs of two ontologies, and weights for them that need no known matches.
+    """Return the candidate pairs of two ontologies, and weights adapted to them without known matches.
 
-    The neighbors of the pairs are judged by the matches that a first run of self-training is sure of.
+    The confident matches of a first run of self-training are the anchors of the second.
 
     known
-        Weights to begin with, by the names of features; others are zero.
+        Initial weights by feature name; other weights are zero.
     """
     candidates = ConceptPairs.of(left, right)
     general = np.array([known.get(name, 0.0) for name in candidates.names])
@@ -101,12 +101,12 @@ def fit_logistic(
     precision: float,
     counts: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Return the most probable weights of a logistic regression under a Gaussian prior.
+    """Return the MAP weights of a logistic regression under a Gaussian prior.
 
     center, precision
         Mean and inverse variance of the prior.
     counts : float64[pairs]
-        How often each pair counts; None: once.
+        Weight of each pair; None for 1.
     """
     sign = np.where(true, 1.0, -1.0)
     often = np.ones(len(sign)) if counts is None else counts

@@ -1,13 +1,13 @@
-"""Which words of the two ontologies may stand for each other, found without any labels.
+"""Find words of two ontologies that may be synonymous or redundant, without labels.
 
-Words that share their beginning may be forms of one word (larynx, laryngeal). Words that replace one another
-while the rest of a name stays the same (kidney cortex, renal cortex; kidney pelvis, renal pelvis) may mean
-the same; words that one side adds to names of the other (sartorius, sartorius muscle) may mean nothing.
-Against both speaks what *one* ontology sets apart: left lung and right lung, lung and left lung.
+Words with the same beginning may be forms of one word (larynx, laryngeal). Words that replace each other if
+the rest of a name stays the same (kidney cortex, renal cortex; kidney pelvis, renal pelvis) may be synonyms.
+Words that one side adds to names of the other (sartorius, sartorius muscle) may be redundant. Words that
+*one* ontology distinguishes are evidence against both: left lung and right lung, lung and left lung.
 
-All of this is counted over names, so that a pair of names can be judged by what is seen in the *others*. It
-is counted twice: once over stems, and again with the replacements that were frequent the first time taken
-for one word, which shows replacements beside them.
+These counts are over all names, so that a pair of names can be scored by evidence from *other* names. Names
+are counted twice: first over stems, and then with the frequent replacements of the first round merged into
+one word, which reveals further replacements.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from factorwise.apps.alignment.concepts import ConceptTable, stem
 Words = frozenset[str]
 Replacement = tuple[Words, Words]
 
-SHORTEST_BEGINNING = 4  # letters that two forms of one word share at least
-SHARED_BEGINNING = 0.6  # and at least this part of the shorter one
-SPELLING = ABBREVIATED = 0.8  # agreement of two spellings, and of a word with its initial
-ONCE, OFTEN = 0.6, 0.9  # agreement of words seen to replace one another
-USUAL = 0.75  # share of the most frequent replacement from which on another is believed
-SEEN_OFTEN = 2  # times that something is seen before it is believed
-SEEN_TO_MERGE = 3  # times that two words replace one another before they are taken for one
-MOST_REPLACED = 40  # names with the same rest: beyond this the rest says nothing
-LARGEST_GROUP = 2  # words that are replaced at once
+SHORTEST_BEGINNING = 4  # least number of initial letters that two forms of a word share
+SHARED_BEGINNING = 0.6  # least share of the shorter word that is shared
+SPELLING = ABBREVIATED = 0.8  # agreement of two spellings, and of a word and its initial
+ONCE, OFTEN = 0.6, 0.9  # agreement of words that replace each other once, and often
+USUAL = 0.75  # least count of a replacement, relative to the most frequent one of either
+SEEN_OFTEN = 2  # least count to be frequent
+SEEN_TO_MERGE = 3  # least count of a replacement for its words to be merged
+MOST_REPLACED = 40  # most alternatives beside the same rest of a name
+LARGEST_GROUP = 2  # most words that are replaced together
 
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """What alternates in the names of two ontologies, and how often; all words in their common form.
+    """Counts of words that alternate in the names of two ontologies; all words are in their common form.
 
     common
-        Form that a word is taken for: its stem, or that of a word that replaces it often.
+        Common form of each word: its stem, or the stem of a word that often replaces it.
     replaced
-        One or two words of the left and of the right beside the same rest, in names that only one side has.
+        One or two words of the left and of the right with the same rest, in names that only one side has.
     contrasted
-        Two words beside the same rest within one ontology, in both orders.
+        Two words with the same rest within one ontology, in both orders.
     added
-        A word that one side's names have and the other's lack, the rest being the same.
+        A word that a name of one side has and one of the other lacks, with the same rest.
     set_apart
-        A word that is added to names within one ontology.
+        A word that distinguishes two names within one ontology by being added.
     names
-        Names of the left only, and of the right only.
+        Names that only the left side has, and those that only the right side has.
     shared_words
         Words that both sides use.
     """
@@ -64,7 +64,7 @@ class Lexicon:
 
     @classmethod
     def of(cls, left: ConceptTable, right: ConceptTable) -> Lexicon:
-        """Count over all names of both."""
+        """Build the lexicon from all names of both ontologies."""
         every = sorted({word for table in (left, right) for word in _words(table)})
         stems = {word: stem(word) for word in every}
         first = cls._counted(left, right, stems)
@@ -95,21 +95,21 @@ class Lexicon:
         )
 
     def forms(self, words: Iterable[str]) -> Words:
-        """Common forms of words."""
+        """Return the common forms of words."""
         return frozenset(self.common.get(word) or stem(word) for word in words)
 
     def counted(self, ours: Words, theirs: Words) -> Replacement | None:
-        """Return the replacement that two names, in common forms, were themselves counted as."""
+        """Return the replacement that was counted for this pair of names in common forms, or None."""
         rest = ours & theirs
         groups = ours - rest, theirs - rest
         sizes = all(1 <= len(group) <= LARGEST_GROUP for group in groups)
         return groups if rest and sizes and ours in self.names[0] and theirs in self.names[1] else None
 
     def agreement(self, a: str, b: str, counted: Replacement | None = None) -> float:
-        """How far a word of the left can be taken for one of the right, from 0 to 1.
+        """Return the agreement of a word of the left with one of the right, from 0 to 1.
 
         counted
-            What the names at hand were counted as: their own testimony does not count.
+            The replacement counted for the names at hand, which is excluded from the evidence.
         """
         known = self._alike.get((a, b))
         if known is None:
@@ -118,7 +118,7 @@ class Lexicon:
         return max(alike, self.replacement(*replacing, counted)) if replacing else alike
 
     def _look(self, a: str, b: str) -> tuple[float, Replacement | None]:
-        """Agreement of two words by their letters, and the replacement that may add to it."""
+        """Return the agreement of two words by spelling, and a replacement that may increase it."""
         if a == b:
             return 1.0, None
         x, y = (self.common.get(word) or stem(word) for word in (a, b))
@@ -135,9 +135,9 @@ class Lexicon:
         return alike, pair if pair in self.replaced else None
 
     def replacement(self, ours: Words, theirs: Words, counted: Replacement | None = None) -> float:
-        """How far words of the left are seen to be replaced by others of the right; ``counted`` as above.
+        """Return the evidence that words of the left are replaced by words of the right, from 0 to 1.
 
-        A replacement counts if it is about as frequent as any other of either.
+        Only replacements about as frequent as any other of either count; ``counted`` is as in `agreement`.
         """
         count = self.replaced.get((ours, theirs), 0)
         others = count - ((ours, theirs) == counted)
@@ -146,18 +146,18 @@ class Lexicon:
         return OFTEN if others >= SEEN_OFTEN else ONCE
 
     def idle(self, form: str, alone: bool, share: float = 1.0) -> bool:
-        """Tell whether a word that only one of two names has is one that makes no difference elsewhere.
+        """Return whether a word that only one of two names has is redundant, by the evidence of other names.
 
         alone
-            Whether the two names differ by it alone and were therefore counted.
+            Whether the two names differ only by this word and were therefore counted.
         share
-            How often it must be seen to make none, for every time that one ontology sets it apart.
+            Least ratio of the counts in which it is redundant to those in which it distinguishes names.
         """
         seen = self.added.get(form, 0) - alone
         return seen >= SEEN_OFTEN and seen >= share * self.set_apart.get(form, 0)
 
     def translations(self) -> dict[str, tuple[str, ...]]:
-        """Forms of the right side that replace each of the left often, and are never in contrast to it."""
+        """Return for each form of the left its frequent replacements on the right, without contrasts."""
         found: defaultdict[str, set[str]] = defaultdict(set)
         for (ours, theirs), count in self.replaced.items():
             if count >= SEEN_OFTEN and len(ours) == 1:
@@ -167,12 +167,12 @@ class Lexicon:
 
     @cached_property
     def _alike(self) -> dict[tuple[str, str], tuple[float, Replacement | None]]:
-        """What `_look` has found so far: words come again in thousands of pairs."""
+        """Cache of `_look`, because words recur in thousands of pairs."""
         return {}
 
     @cached_property
     def _most(self) -> dict[tuple[Words, int], int]:
-        """How often each group of words of a side is replaced by what it is replaced by most often."""
+        """Count of the most frequent replacement of each group of words of a side."""
         most: Counter[tuple[Words, int]] = Counter()
         for sides, count in self.replaced.items():
             for side, group in enumerate(sides):
@@ -181,14 +181,14 @@ class Lexicon:
 
 
 def beginning(a: str, b: str) -> float:
-    """How much two words look like forms of one: shared beginning over the shorter one's length, or zero."""
+    """Return the share of the shorter word that is a shared beginning; 0 if it is too short."""
     shared = _shared(a, b)
     shorter = min(len(a), len(b))
     return shared / shorter if shared >= max(SHORTEST_BEGINNING, SHARED_BEGINNING * shorter) else 0.0
 
 
 def spelling(a: str, b: str) -> float:
-    """Return `SPELLING` if two words differ by one letter within (gray, grey; celiac, coeliac), or zero."""
+    """Return `SPELLING` if two words differ by one inner letter (gray, grey; celiac, coeliac), or else 0."""
     shorter, longer = sorted((len(a), len(b)))
     if shorter < SHORTEST_BEGINNING or longer - shorter > 1 or a[0] != b[0] or a[-1] != b[-1]:
         return 0.0
@@ -198,7 +198,7 @@ def spelling(a: str, b: str) -> float:
 
 
 def _shared(a: str, b: str) -> int:
-    """Count the letters at which two words begin alike."""
+    """Return the length of the common prefix of two words."""
     length = 0
     for x, y in zip(a, b, strict=False):
         if x != y:
@@ -208,7 +208,7 @@ def _shared(a: str, b: str) -> int:
 
 
 def _merged(lexicon: Lexicon) -> dict[str, str]:
-    """Forms of the left that are each other's usual replacement with one of the right, and that one."""
+    """Return the forms of the left with a mutually most frequent replacement on the right, and it."""
     merged: dict[str, str] = {}
     for (ours, theirs), count in sorted(
         lexicon.replaced.items(), key=lambda item: (item[1], *map(sorted, item[0]))
@@ -231,7 +231,7 @@ def _names(table: ConceptTable, common: Mapping[str, str]) -> set[Words]:
 
 
 def _rests(names: Iterable[Words], most: int) -> dict[Words, set[Words]]:
-    """Groups of up to ``most`` words by what is left of a name without them."""
+    """Return the groups of up to ``most`` words of each name, by the rest of the name."""
     rests: defaultdict[Words, set[Words]] = defaultdict(set)
     for name in names:
         for size in range(1, min(most, len(name) - 1) + 1):
@@ -241,14 +241,14 @@ def _rests(names: Iterable[Words], most: int) -> dict[Words, set[Words]]:
 
 
 def _single(rests: Mapping[Words, set[Words]], names: set[Words]) -> list[str]:
-    """Words that, taken from a name, leave one of ``names``."""
+    """Return the words whose removal from a name leaves one of ``names``."""
     return [
         word for rest in rests.keys() & names for group in rests[rest] if len(group) == 1 for word in group
     ]
 
 
 def _apart(names: set[Words]) -> tuple[Counter[tuple[str, str]], Counter[str]]:
-    """Count the words that alternate, and those that are added, within one ontology."""
+    """Return the counts of words that alternate, and of words that are added, within one ontology."""
     contrasted: Counter[tuple[str, str]] = Counter()
     set_apart: Counter[str] = Counter()
     for rest, groups in _rests(names, 1).items():

@@ -1,8 +1,8 @@
-"""The model of two ontologies side by side: a clustering of the concepts of both.
+"""The model of an alignment: a clustering of the concepts of two ontologies.
 
-Concepts in one cluster are held to be the same. Candidate pairs bear features; a cluster may hold one concept
-of each side, or, if matches may be many to many, pays a learned price for every further one. Sets of matches
-that make a class unsatisfiable are forbidden in the same way, by a factor for each: they are added when met.
+Concepts in one cluster match. Candidate pairs have features. A cluster may contain one concept of each side;
+if matches may be many to many, each further concept has a learned weight instead. Sets of matches that make a
+class unsatisfiable are forbidden by a factor for each, which is added when the set is found.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from factorwise.world.partition import Partition
 MATCHES, CROWDING = "matches", "further concepts of a side"
 CONFLICTS = "unsatisfiable classes"
 BIAS = "any match"
-DISCOURAGED = -1.0  # first weight of each further concept of a side where there may be many
-# score of each set of conflicting matches, and of each further concept where they are one to one
+DISCOURAGED = -1.0  # initial weight of each further concept of a side, in many-to-many matching
+# score of each set of conflicting matches, and of each further concept in one-to-one matching
 FORBIDDEN = -1e3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConceptPairs:
-    """Pairs of concepts that may match, with their features.
+    """Candidate pairs of concepts with their features.
 
     n_left, n_right
-        Concepts on each side; those on the right are numbered from ``n_left`` on.
+        Number of concepts on each side; those on the right are numbered from ``n_left`` on.
     edges : int64[pairs, 2]
         Left and right concept of each pair.
     features : float64[pairs, features]
-        The last one is 1: the bias.
+        The last feature is the bias, which is 1.
     names
-        What each feature says.
+        The name of each feature.
     disjointness
-        Which concepts have nothing in common; None if that does not matter.
+        Disjointness axioms; None to ignore them.
     evidence
-        What the features are made from; None if they do not change.
+        Evidence from which the features can be computed again; None if they do not change.
     """
 
     n_left: int
@@ -71,7 +71,7 @@ class ConceptPairs:
 
     @classmethod
     def of(cls, left: Ontology, right: Ontology) -> ConceptPairs:
-        """Find the candidate pairs of two ontologies and describe them."""
+        """Generate the candidate pairs of two ontologies and their features."""
         ours, theirs = ConceptTable.of(left), ConceptTable.of(right)
         lexicon = Lexicon.of(ours, theirs)
         pairs = candidate_pairs(ours, theirs, lexicon=lexicon)
@@ -81,19 +81,19 @@ class ConceptPairs:
         return cls(len(ours), len(theirs), edges, features, names, disjointness, evidence)
 
     def judged_by(self, matches: NDArray[np.int64]) -> ConceptPairs:
-        """Return the pairs with their neighbours judged by matches, given by the numbers of pairs."""
+        """Return the pairs with features that use these matches (indices of pairs) as anchors."""
         if self.evidence is None:
             return self
         return replace(self, features=_with_bias(self.evidence.features(matches))[0])
 
     def conflicts(self, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Return sets of the chosen pairs, by number, that make a class unsatisfiable."""
+        """Return sets of the chosen pairs, by index, that make a class unsatisfiable."""
         if self.disjointness is None:
             return []
         return [chosen[list(some)] for some in self.disjointness.conflicts(self.edges[chosen])]
 
     def taken(self, chosen: NDArray[np.bool_]) -> tuple[ConceptPairs, NDArray[np.int64]]:
-        """Keep some of the pairs and the concepts they name; return also which concepts those are."""
+        """Return the chosen pairs with renumbered concepts, and the previous indices of the concepts."""
         edges = self.edges[chosen]
         concepts = np.unique(edges)
         n_left = int(np.searchsorted(concepts, self.n_left))
@@ -108,7 +108,7 @@ class ConceptPairs:
 
     @property
     def n_concepts(self) -> int:
-        """Concepts of both sides."""
+        """Number of concepts of both sides."""
         return self.n_left + self.n_right
 
 
@@ -135,20 +135,20 @@ def _crowding(cluster: Any) -> tuple[Any, ...]:
 
 
 def concept_mover(candidates: ConceptPairs) -> PartitionMixture:
-    """Move a random concept: to the cluster of one of its candidates, or to one of its own."""
+    """Return a proposal that moves a random concept to a candidate's cluster or to a new one."""
     to_candidate = RelocateToCandidate.from_pairs(candidates.n_concepts, candidates.edges)
     return PartitionMixture([to_candidate, RelocateToNew()], [0.7, 0.3])
 
 
 def starting_weights(matches: NDArray[np.float64], *, one_to_one: bool) -> dict[str, NDArray[np.float64]]:
-    """Return the weights to begin with: those of matches, and those against crowded clusters."""
+    """Return the initial weights of features, and of further concepts of a side in a cluster."""
     return {MATCHES: matches, CROWDING: np.full(2, FORBIDDEN if one_to_one else DISCOURAGED)}
 
 
 def training_world(
     candidates: ConceptPairs, entity: NDArray[np.int64], *, metric: MetricName = "pairwise"
 ) -> TrainingWorld:
-    """Return two ontologies to learn from; concepts of the same ``entity`` match."""
+    """Return two ontologies as training data; concepts with the same ``entity`` match."""
     return TrainingWorld(
         model=matching_model(candidates),
         proposer=concept_mover(candidates),
@@ -160,10 +160,10 @@ def training_world(
 
 
 def best_matching(candidates: ConceptPairs, scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the pairs, by number, of the one-to-one matching with the highest sum of scores: the exact MAP.
+    """Return the pairs, by index, of the exact MAP one-to-one matching without unsatisfiable classes.
 
-    No class is unsatisfiable by it. A matching that is the best of all under some of the factors for
-    conflicts, and breaks none of the others, is the best under all of them: those that are broken are added.
+    Conflicts are added as constraints until none is violated. A matching that is optimal under some of the
+    constraints and violates none of the others is optimal under all of them (a cutting-plane method).
     """
     conflicts: list[NDArray[np.int64]] = []
     while True:
@@ -177,10 +177,10 @@ def best_matching(candidates: ConceptPairs, scores: NDArray[np.float64]) -> NDAr
 def _best_under(
     candidates: ConceptPairs, scores: NDArray[np.float64], conflicts: Sequence[NDArray[np.int64]]
 ) -> NDArray[np.int64]:
-    """Return the best one-to-one matching that has no conflict whole.
+    """Return the best one-to-one matching that contains none of the conflicts completely.
 
-    Only pairs with a positive score can be in it. They fall apart into small components, each an assignment
-    problem, or a linear program in zeros and ones where there are conflicts.
+    It contains only pairs with a positive score. They form small connected components, each of which is an
+    assignment problem, or a 0-1 linear program if it has conflicts.
     """
     positive = np.flatnonzero(scores > 0)
     edges = candidates.edges
@@ -199,7 +199,7 @@ def _best_under(
         pairs = positive[group]
         within = limits.get(int(part[group[0]]), []) if len(group) else []
         if within:
-            places = [np.searchsorted(pairs, some) for some in within]  # pairs are in order
+            places = [np.searchsorted(pairs, some) for some in within]  # pairs are sorted
             chosen.append(pairs[_solve(edges[pairs], scores[pairs], places)])
         else:
             chosen.append(pairs if len(pairs) < 2 else pairs[_assign(edges[pairs], scores[pairs])])
@@ -207,7 +207,7 @@ def _best_under(
 
 
 def _assign(edges: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the numbers of the best edges of which no two share an end."""
+    """Return the indices of the edges with the highest total score, no two of which share an end."""
     rows, row = np.unique(edges[:, 0], return_inverse=True)
     columns, column = np.unique(edges[:, 1], return_inverse=True)
     worth = np.zeros((len(rows), len(columns)))
@@ -221,7 +221,7 @@ def _assign(edges: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np
 def _solve(
     edges: NDArray[np.int64], scores: NDArray[np.float64], limits: Sequence[NDArray[np.int64]]
 ) -> NDArray[np.int64]:
-    """Return the numbers of the best edges of which no two share an end and no limit is there whole."""
+    """Return the indices of the best edges: no two share an end, and no limit is included completely."""
     _, ends = np.unique(edges, return_inverse=True)
     ends = ends.reshape(edges.shape)
     sets = [*(np.flatnonzero((ends == end).any(axis=1)) for end in range(ends.max() + 1)), *limits]
@@ -235,16 +235,16 @@ def _solve(
         constraints=LinearConstraint(matrix, ub=most),
         options={"mip_rel_gap": 0.0},
     )
-    if solved.x is None:  # not without a limit of time, which is not given
+    if solved.x is None:  # this cannot happen without a time limit
         raise AssertionError(solved.message)
     return np.flatnonzero(solved.x > 0.5)
 
 
 def annealed_matching(candidates: ConceptPairs, model: Model, *, steps: int, seed: int) -> NDArray[np.int64]:
-    """Return the pairs, by number, that are together in the best clustering that annealing finds.
+    """Return the pairs, by index, that are in one cluster of the best clustering found by annealing.
 
-    No class is unsatisfiable by it: factors for the conflicts that are met are added, and the search begins
-    anew. (A search that goes on from the clustering found ends at worse ones.)
+    No class is unsatisfiable by it: factors for the conflicts that occur are added, and the search restarts
+    from the beginning, because continuing from the previous clustering gives worse results.
     """
     start = Partition.singletons(candidates.n_concepts)
     conflicts: list[NDArray[np.int64]] = []
@@ -259,7 +259,7 @@ def annealed_matching(candidates: ConceptPairs, model: Model, *, steps: int, see
 
 
 def _with_conflicts(model: Model, candidates: ConceptPairs, conflicts: Sequence[NDArray[np.int64]]) -> Model:
-    """Return a model with a factor for each conflict."""
+    """Return the model with a factor for each conflict."""
     if not conflicts:
         return model
     template = ConflictTemplate(CONFLICTS, [candidates.edges[some] for some in conflicts])

@@ -1,4 +1,4 @@
-"""What the names of two concepts say about whether they mean the same."""
+"""Evidence from the names of two concepts."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from factorwise.apps.alignment.concepts import ConceptTable, Name, head_word
 from factorwise.apps.alignment.lexicon import Lexicon, Replacement, Words
 from factorwise.types import Ints
 
-MATCHED = 0.6  # agreement from which on two words count as matching
-NEARLY = 0.25  # share of its appearances from which on an added word may make no difference
-_LEVELS = 2  # how many steps up the words that a name may leave unsaid are looked for
+MATCHED = 0.6  # least agreement of two matching words
+NEARLY = 0.25  # least ratio of redundant to distinguishing counts of a nearly redundant word
+_LEVELS = 2  # levels of ancestors in whose names omitted words are searched
 
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """Two names, word by word.
+    """The comparison of two names by words.
 
     overlap
-        Rarity of the words that match, by how well they do, over that of all words of both.
+        Rarity of the matching words, weighted by their agreement, divided by that of all words of both.
     covered
-        The same for the name of which more is matched.
+        The same for the words of one name, whichever gives the larger value.
     left_over, right_over
-        Words that match nothing in the other name.
+        Words without a match in the other name.
     counted
-        The replacement that the lexicon has from these two names.
+        The replacement that the lexicon counted for these two names.
     """
 
     left: Name
@@ -43,7 +43,7 @@ class _Comparison:
 
 
 class NameEvidence:
-    """Compares the names of concepts of two ontologies."""
+    """Compares the names of the concepts of two ontologies."""
 
     def __init__(self, left: ConceptTable, right: ConceptTable, lexicon: Lexicon) -> None:
         self.left = left
@@ -54,7 +54,7 @@ class NameEvidence:
         self.right_context = _context(right, lexicon)
 
     def columns(self, pairs: Ints) -> dict[str, NDArray[np.float64]]:
-        """Named numbers of every pair, from 0 to 1: float64[pairs] each."""
+        """Return named numbers from 0 to 1 for every pair: float64[pairs] each."""
         rows = [self._row(a, b) for a, b in pairs.tolist()]
         return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in self._row(0, 0)}
 
@@ -95,7 +95,7 @@ class NameEvidence:
         }
 
     def _left_over(self, best: _Comparison, a: int, b: int) -> dict[str, float]:
-        """What is to be said of the words that match nothing: said above, idle, replaced, in contrast."""
+        """Return numbers for unmatched words: in names above, redundant, replaced, or in contrast."""
         lexicon = self.lexicon
         ours, theirs = lexicon.forms(best.left_over), lexicon.forms(best.right_over)
         over = ours | theirs
@@ -126,7 +126,7 @@ class NameEvidence:
         ours, theirs = set(one.words), set(other.words)
         shared = ours & theirs
         counted = self.lexicon.counted(self.lexicon.forms(ours), self.lexicon.forms(theirs))
-        # In the order of the words: sums over sets would round differently from run to run.
+        # Keep the order of words: sums over sets would be rounded differently in each run.
         left_best = {word: float(word in shared) for word in one.words}
         right_best = {word: float(word in shared) for word in other.words}
         for x in ours - shared:
@@ -156,7 +156,7 @@ class NameEvidence:
 
 
 def _rarity(left: ConceptTable, right: ConceptTable) -> dict[str, float]:
-    """Logarithm of how rare each word is among the concepts of a side, where it is more frequent."""
+    """Return the log rarity of each word among the concepts of the side where it is more frequent."""
     rarity: dict[str, float] = {}
     for table in (left, right):
         held = Counter(word for names in table.names for word in {w for n in names for w in n.words})
@@ -167,7 +167,7 @@ def _rarity(left: ConceptTable, right: ConceptTable) -> dict[str, float]:
 
 
 def _context(table: ConceptTable, lexicon: Lexicon) -> list[Words]:
-    """Words, in common form, of the names of what lies a few steps above each concept."""
+    """Return the words, in common form, of the names of the near ancestors of each concept."""
     own = [lexicon.forms(word for name in names for word in name.words) for names in table.names]
     over = [(*p, *w) for p, w in zip(table.parents, table.wholes, strict=True)]
     context = []
@@ -191,6 +191,6 @@ def _numbers(best: _Comparison) -> dict[str, float]:
 
 
 def _initials(short: Name, long: Name) -> bool:
-    """Tell whether one name is the initials of the other's words."""
+    """Return whether one name consists of the initials of the other's words."""
     letters = "".join(short.words)
     return 1 < len(letters) == len(long.words) and letters == "".join(word[0] for word in long.words)

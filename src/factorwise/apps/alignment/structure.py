@@ -1,8 +1,7 @@
-"""What the places of two concepts in their hierarchies say about whether they mean the same.
+"""Evidence from the positions of two concepts in their hierarchies.
 
-Anchors stand for the truth that is not known: pairs that are each other's best by a first, untrained score
-and good by it, or sure matches. Two concepts are judged by how far what is around them is anchored to each
-other.
+Anchors stand in for the unknown true matches: pairs that are mutually best by an untrained score and have a
+high score, or confident matches. Two concepts are compared by the number of anchors between their neighbors.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from scipy.sparse import csr_array
 from factorwise.apps.alignment.concepts import ConceptTable
 from factorwise.types import Floats, Ints
 
-_LEAST_LEAD = 1e-9  # of a best score over the others; below, rounding decides
+_LEAST_LEAD = 1e-9  # least lead of a best score; a smaller one may be rounding error
 
 
 def standing(score: Floats, pairs: Ints, side: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Place of each pair among those of its concept on one side, and its lead over the best of the others.
+    """Return the rank of each pair among those of its concept on one side, and its lead over the best other.
 
-    Places count from 0, equal scores share one; the lead of all but the best is negative, and that of a
-    concept's only pair its whole score.
+    Ranks count from 0; equal scores share a rank. The lead of a pair below the best is negative, and that of
+    a concept's only pair is its score.
     """
     order = np.lexsort((-score, pairs[:, side]))
     concept, value = pairs[order, side], score[order]
@@ -42,7 +41,7 @@ def standing(score: Floats, pairs: Ints, side: int) -> tuple[NDArray[np.int64], 
 
 
 def anchors(score: Floats, pairs: Ints, shape: tuple[int, int], least: float) -> csr_array:
-    """Pairs that are each other's only best and score at least ``least``, as a 0/1 matrix of ``shape``."""
+    """Return the pairs that are mutually the unique best and score at least ``least``, as a 0/1 matrix."""
     (left_place, left_lead), (right_place, right_lead) = (standing(score, pairs, side) for side in (0, 1))
     lead = np.minimum(left_lead, right_lead)
     best = (left_place == 0) & (right_place == 0) & (lead > _LEAST_LEAD) & (score >= least)
@@ -55,7 +54,7 @@ def anchor_matrix(chosen: Ints, shape: tuple[int, int]) -> csr_array:
 
 
 class StructureEvidence:
-    """Compares what is around the concepts of two ontologies."""
+    """Compares the neighbors of the concepts of two ontologies."""
 
     def __init__(self, left: ConceptTable, right: ConceptTable) -> None:
         self.left = left
@@ -72,7 +71,7 @@ class StructureEvidence:
         self.relations["below"] = (above[0].T.tocsr(), above[1].T.tocsr())
 
     def columns(self, pairs: Ints, anchored: csr_array) -> dict[str, NDArray[np.float64]]:
-        """Named numbers of every pair, from 0 to 1: float64[pairs] each."""
+        """Return named numbers from 0 to 1 for every pair: float64[pairs] each."""
         found: dict[str, NDArray[np.float64]] = {}
         a, b = pairs[:, 0], pairs[:, 1]
         to_right, to_left = (np.asarray(anchored.sum(axis=axis)).ravel() > 0 for axis in (1, 0))
@@ -104,14 +103,14 @@ def _matrix(targets: Sequence[Sequence[int] | frozenset[int]]) -> csr_array:
 
 
 def _others(matrix: csr_array) -> csr_array:
-    """Keep where a matrix is not zero, as ones, without its diagonal."""
+    """Return the nonzero entries of a matrix as ones, without its diagonal."""
     coo = matrix.tocoo()
     kept = coo.row != coo.col
     return csr_array((np.ones(kept.sum()), (coo.row[kept], coo.col[kept])), shape=matrix.shape)
 
 
 def _at(matrix: csr_array, pairs: Ints) -> NDArray[np.float64]:
-    """Entries of a sparse matrix at the pairs."""
+    """Return the entries of a sparse matrix at the pairs."""
     if not len(pairs):
         return np.zeros(0)
     return np.asarray(csr_array(matrix)[pairs[:, 0], pairs[:, 1]], dtype=np.float64).ravel()

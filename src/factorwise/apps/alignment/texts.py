@@ -1,9 +1,9 @@
-"""Texts of concepts: comments, and names and descriptions of what is filed under them.
+"""Texts of concepts: comments, and names and descriptions of their instances.
 
-Two directories often list the very same things. A thing that both list would make the texts of two concepts
-equal word by word, whatever they are about, and how many things are shared is a matter of how the
-directories came about. So the two kinds of evidence are kept apart: how many things two concepts share, and
-how alike their texts are when every shared thing counts on one side only.
+Two directories often list the same instances. An instance in both would make the texts of two concepts
+similar whatever they are about, and how many are shared depends on how the directories were made. So there
+are two separate kinds of evidence: the share of common instances, and the similarity of texts if each
+shared instance is used on one side only.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from factorwise.apps.alignment.concepts import STOP_WORDS, ConceptTable, words
 from factorwise.apps.alignment.vectors import tfidf
 from factorwise.types import Ints
 
-_STEM = 8  # letters of a word that are kept: endings go, and the first part of most compounds stays
+_STEM = 8  # first letters of a word that are kept, without most endings
 
 
 def text_words(text: str) -> list[str]:
-    """Words of a running text that say something, cut to a stem."""
+    """Return the content words of a text, truncated to stems."""
     return [
         word[:_STEM]
         for word in words(text)
@@ -33,10 +33,10 @@ def text_words(text: str) -> list[str]:
 def text_vectors(
     left: ConceptTable, right: ConceptTable, *, below: bool = False
 ) -> tuple[csr_array, csr_array]:
-    """Vectors of length one of what the texts of each concept say; zero where there are none.
+    """Return tf-idf vectors of length one of the texts of each concept; zero if it has no texts.
 
     below
-        Take in the texts of everything below a concept by is-a.
+        Include the texts of all descendants of a concept by is-a.
     """
     ours, theirs = _without_shared(left, right)
     if below:
@@ -45,7 +45,7 @@ def text_vectors(
 
 
 def shared_instances(left: ConceptTable, right: ConceptTable, pairs: Ints) -> NDArray[np.float64]:
-    """Things that both concepts of a pair list, over the number of things of the one with fewer."""
+    """Return the number of shared instances of each pair, divided by the smaller number of instances."""
     ours, theirs = ([set(map(_thing, listed)) for listed in table.instances] for table in (left, right))
     found = np.zeros(len(pairs))
     for row, (a, b) in enumerate(pairs.tolist()):
@@ -56,12 +56,12 @@ def shared_instances(left: ConceptTable, right: ConceptTable, pairs: Ints) -> ND
 
 
 def _thing(instance: tuple[str, str]) -> tuple[str, ...]:
-    """What makes two listings the same thing: the words of its name."""
+    """Return the key by which instances are equal: the words of the name."""
     return words(instance[0])
 
 
 def _without_shared(left: ConceptTable, right: ConceptTable) -> tuple[list[list[str]], list[list[str]]]:
-    """Words of comments and instances; things that both sides list go to left and right by turns."""
+    """Return the words of comments and instances; shared instances go to left and right alternately."""
     listed = {_thing(item) for items in right.instances for item in items}
     shared = dict.fromkeys(_thing(item) for items in left.instances for item in items)
     turn = {thing: place % 2 for place, thing in enumerate(thing for thing in shared if thing in listed)}
@@ -76,7 +76,7 @@ def _without_shared(left: ConceptTable, right: ConceptTable) -> tuple[list[list[
 
 
 def _gathered(table: ConceptTable, bags: Sequence[list[str]]) -> list[list[str]]:
-    """Bags with those of everything below added."""
+    """Return the bags of words with those of all descendants added."""
     full = [list(bag) for bag in bags]
     for concept in range(len(table)):
         waiting, seen = list(table.parents[concept]), {concept}

@@ -1,4 +1,4 @@
-"""Sparse vectors of concepts, and which rows of two of them lie nearest to each other."""
+"""Sparse vectors of concepts, and nearest neighbors among the rows of two matrices."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from factorwise.apps.alignment.concepts import ConceptTable
 from factorwise.apps.alignment.lexicon import Lexicon
 from factorwise.types import Floats, Ints
 
-_ROWS = 256  # rows whose similarities to all others are held at a time
-_BEGINNING = 5  # letters of a word that stand for its stem
-_GRAMS = (3, 4)
+_ROWS = 256  # rows whose similarities to all others are computed at once
+_BEGINNING = 5  # first letters of a word that serve as a stem
+_GRAMS = (3, 4)  # lengths of letter n-grams
 
 
 def tfidf(left: Sequence[Iterable[str]], right: Sequence[Iterable[str]]) -> tuple[csr_array, csr_array]:
-    """Vectors of length one for bags of terms; rare terms of both sides together weigh more.
+    """Return tf-idf vectors of length one for bags of terms; frequencies are those of both sides together.
 
-    A bag's count enters by one plus its logarithm, a term's rarity by
+    The term frequency is one plus the log of the count, the inverse document frequency is
     ``log((1 + bags) / (1 + bags with it)) + 1``.
     """
     bags = [Counter(bag) for bag in (*left, *right)]
@@ -37,7 +37,7 @@ def tfidf(left: Sequence[Iterable[str]], right: Sequence[Iterable[str]]) -> tupl
 
 
 def unit_rows(matrix: csr_array) -> csr_array:
-    """Scale every row to length one; rows of zeros stay."""
+    """Scale every row to length one; zero rows are unchanged."""
     length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
     scaled = csr_array(matrix, dtype=np.float64, copy=True)
     scaled.data /= np.repeat(np.where(length > 0, length, 1.0), np.diff(scaled.indptr))
@@ -45,7 +45,7 @@ def unit_rows(matrix: csr_array) -> csr_array:
 
 
 def cosines(left: csr_array, right: csr_array, pairs: Ints) -> NDArray[np.float64]:
-    """Inner products of the rows that each pair names: float64[pairs]."""
+    """Return the inner products of the rows of each pair: float64[pairs]."""
     found = np.empty(len(pairs))
     for first in range(0, len(pairs), 1 << 15):
         part = pairs[first : first + (1 << 15)]
@@ -55,7 +55,7 @@ def cosines(left: csr_array, right: csr_array, pairs: Ints) -> NDArray[np.float6
 
 
 def nearest(left: csr_array, right: csr_array, count: int) -> NDArray[np.int64]:
-    """Pairs of rows: for every row of either side its ``count`` nearest of the other that share a term."""
+    """Return pairs of each row and its ``count`` nearest rows of the other side that share a term."""
     forward = _nearest(left, right, count)
     return np.concatenate([forward, _nearest(right, left, count)[:, ::-1]])
 
@@ -68,7 +68,7 @@ def _nearest(rows: csr_array, others: csr_array, count: int) -> NDArray[np.int64
         most = min(count, similar.shape[1])
         least = -np.partition(-similar, most - 1, axis=1)[:, most - 1 : most]
         row, column = np.nonzero((similar >= least) & (similar > 0))
-        # Equally near ones in the order of the file, whatever order the library would take them in.
+        # Sort ties in the order of the file, so that the result does not depend on the library.
         order = np.lexsort((column, -similar[row, column], row))
         row, column = row[order], column[order]
         place = np.arange(len(row)) - np.searchsorted(row, row)
@@ -77,7 +77,7 @@ def _nearest(rows: csr_array, others: csr_array, count: int) -> NDArray[np.int64
 
 
 def word_terms(table: ConceptTable, lexicon: Lexicon) -> list[list[str]]:
-    """Words of all names of each concept: common forms and, marked, the words and their beginnings."""
+    """Return the terms of all names of each concept: common forms, and marked words and prefixes."""
     bags = []
     for names in table.names:
         every = [word for name in names for word in name.words]
@@ -87,9 +87,9 @@ def word_terms(table: ConceptTable, lexicon: Lexicon) -> list[list[str]]:
 
 
 def letter_terms(table: ConceptTable) -> list[list[str]]:
-    """Runs of three and four letters of all names of each concept; blanks count at the ends only.
+    """Return the letter n-grams of all names of each concept; only spaces at the ends are included.
 
-    Words written together or apart thus differ little.
+    So names differ little whether their words are joined or separated.
     """
     bags = []
     for names in table.names:
