@@ -1,1 +1,1 @@
-"""Ontologies and their alignments, in the formats in which they are exchanged."""
+"""Read ontologies, and read and write their alignments, in exchange formats."""

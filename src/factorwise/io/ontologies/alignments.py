@@ -1,4 +1,4 @@
-"""Alignments of two ontologies: which concept of one stands in what relation to which of the other.
+"""Read and write alignments of two ontologies: the relations of their concepts.
 
 The plain form is a line for each correspondence, ``source<TAB>target<TAB>=``, with a confidence as an
 optional fourth column. The alignment format of the OAEI campaigns, XML with a ``Cell`` for each
@@ -21,7 +21,7 @@ from factorwise.io.given_texts import read_bytes
 from factorwise.io.ontologies.ontology import shown
 
 EQUIVALENT = "="
-#: The form that the ending of a file stands for.
+#: The form of a file by its ending.
 ENDINGS = {
     ".sssom.tsv": "sssom",
     ".sssom": "sssom",
@@ -37,7 +37,7 @@ _COLUMNS = "source, target and relation, separated by tabs, such as 'c1<TAB>w1<T
 
 
 class Correspondence(NamedTuple):
-    """Two concepts by their ids, how they are related (``=`` for the same meaning), and how surely."""
+    """The ids of two concepts, their relation (``=`` for the same meaning), and the confidence in it."""
 
     source: str
     target: str
@@ -46,18 +46,18 @@ class Correspondence(NamedTuple):
 
 
 def read_alignment(path: str | os.PathLike[str]) -> list[Correspondence]:
-    """Read an alignment: XML if the file begins like it, SSSOM by its columns, otherwise lines with tabs."""
+    """Read an alignment from XML, SSSOM or lines with tabs; the content decides which."""
     name = os.fspath(path)
     content = read_bytes(path)
     return parse_alignment(content, name=name)
 
 
 def parse_alignment(content: bytes, *, name: str = "input") -> list[Correspondence]:
-    """Read an alignment from its bytes; ``name`` is for errors."""
+    """Parse an alignment from bytes; ``name`` is used in error messages."""
     content = content.removeprefix(b"\xef\xbb\xbf")
     if content.lstrip().startswith(b"<"):
         return list(_cells(content, name))
-    from factorwise.io.ontologies.sssom import is_sssom, parse_sssom  # which is made of correspondences
+    from factorwise.io.ontologies.sssom import is_sssom, parse_sssom  # here, because it imports this module
 
     text = content.decode(errors="replace")
     if not is_sssom(text):
@@ -74,7 +74,7 @@ def parse_alignment(content: bytes, *, name: str = "input") -> list[Corresponden
 def write_alignment(
     path: str | os.PathLike[str], alignment: Iterable[Correspondence], form: str | None = None
 ) -> None:
-    """Write an alignment, whole or not at all, in a form of `FORMS`; None: by the ending of the path."""
+    """Write an alignment atomically in a form of `FORMS`; None chooses it by the ending of the path."""
     chosen = form or form_by_ending(path, ENDINGS, "tsv")
     with atomic_text(path) as stream:
         stream.writelines(format_alignment(alignment, chosen))
@@ -84,7 +84,7 @@ def format_alignment(alignment: Iterable[Correspondence], form: str = "tsv") -> 
     """Yield the lines of an alignment in a form of `FORMS`."""
     rows = [row._replace(confidence=_checked(row.confidence)) for row in alignment]
     if form == "sssom":
-        from factorwise.io.ontologies.sssom import format_sssom  # which is made of correspondences
+        from factorwise.io.ontologies.sssom import format_sssom  # here, because it imports this module
 
         yield from format_sssom(rows)
         return
@@ -193,7 +193,7 @@ def _checked(confidence: float) -> float:
 
 
 def _tag(element: ElementTree.Element) -> str:
-    """Name of an element without its namespace, which differs between versions of the format."""
+    """Return the name of an element without its namespace, which depends on the version of the format."""
     return element.tag.rpartition("}")[2].rpartition("#")[2] if isinstance(element.tag, str) else ""
 
 

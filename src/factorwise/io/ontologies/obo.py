@@ -1,8 +1,8 @@
-"""Ontologies in the OBO format: stanzas of tags and values, a term or a relation each.
+"""Read ontologies in the OBO format, in which each term or relation is a stanza of tags and values.
 
-Of a ``[Term]`` are read ``id``, ``name``, ``synonym``, ``def``, ``is_a``, ``disjoint_from``, and ``part_of``
-given as a relationship; of a ``[Typedef]`` also ``domain`` and ``range``; of an ``[Instance]``, on request,
-``instance_of``. Obsolete stanzas are left out, imports are not fetched.
+These tags are read: of a ``[Term]`` ``id``, ``name``, ``synonym``, ``def``, ``is_a``, ``disjoint_from``, and
+``part_of`` as a relationship; of a ``[Typedef]`` also ``domain`` and ``range``; of an ``[Instance]``, on
+request, ``instance_of``. Obsolete stanzas are left out, and imports are not fetched.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Stanza = dict[str, list[str]]
 
 
 def parse_obo(content: bytes, *, name: str = "input", individuals: bool = False) -> Ontology:
-    """Read an ontology from the bytes of an OBO file; ``name`` is for errors."""
+    """Parse an ontology from the bytes of an OBO file; ``name`` is used in error messages."""
     kinds = _KINDS | ({"Instance": INDIVIDUAL} if individuals else {})
     try:
         text = content.removeprefix(b"\xef\xbb\xbf").decode()
@@ -43,7 +43,7 @@ def parse_obo(content: bytes, *, name: str = "input", individuals: bool = False)
 
 
 def _stanzas(text: str, name: str) -> list[tuple[str, str, Stanza]]:
-    """Return the kind, the place and the tags of the header and of every stanza."""
+    """Return the kind, the location and the tags of the header and of every stanza."""
     found: list[tuple[str, str, Stanza]] = [("header", name, {})]
     for number, line in enumerate(text.splitlines(), 1):
         line = line.strip()
@@ -90,7 +90,7 @@ def _id(value: str) -> str:
 
 
 def _text(value: str) -> str:
-    """Return what a value has between quotes."""
+    """Return the quoted text in a value, or the empty string."""
     match = _QUOTED.search(value)
     return _unescaped(match[1]) if match else ""
 

@@ -1,21 +1,20 @@
-"""Ontologies and taxonomies: classes and properties with names, places in a hierarchy and texts.
+"""Ontologies and taxonomies: classes and properties with names, a hierarchy and texts.
 
-Three kinds of files are read. JSON lines hold one concept each::
+Several file formats are read. JSON lines contain one concept each::
 
     {"id": "c2", "label": "Latin", "synonyms": ["..."], "parents": ["c1"], "part_of": [], "comment": "...",
      "instances": [["name", "description"], ...]}
 
-Only ``id`` is required; without a ``label`` the id is the label. ``kind`` is "class" unless it says
+Only ``id`` is required; without a ``label``, the id is the label. ``kind`` is "class" (the default),
 "object_property", "datatype_property" or "property"; properties have a "domain" and a "range", lists of ids.
-"disjoint" lists the ids of concepts that nothing can be in together with this one. Lines of the kind
-"individual", whose parents are the classes that they are of, are read on request; those of other kinds are
-passed over. OWL, RDF Schema and SKOS are read by `factorwise.io.ontologies.rdf`, through rdflib, and OBO by
-`factorwise.io.ontologies.obo`. Imports are not fetched.
+"disjoint" lists the ids of concepts that are disjoint from this one. Lines of the kind "individual", whose
+parents are their classes, are read on request; lines of other kinds are skipped. OWL, RDF Schema and SKOS are
+read by `factorwise.io.ontologies.rdf`, through rdflib, and OBO by `factorwise.io.ontologies.obo`. Imports are
+not fetched.
 
-Files in the wild are not tidy. A concept may name parents that the file does not hold: they stay in
-`Concept.parents`, and `Ontology.outside` lists them. A hierarchy that runs in a circle says that the concepts
-of the circle are equivalent: each gets the parents of all, and none of the circle. `Ontology.notes` tells of
-both and of lines that were passed over.
+Files may be inconsistent. If the file does not contain a concept's parents, they stay in `Concept.parents`,
+and `Ontology.outside` lists them. A cycle in the hierarchy means that its concepts are equivalent: each gets
+the parents of all, without those in the cycle. `Ontology.notes` reports cycles and skipped lines.
 """
 
 from __future__ import annotations
@@ -46,30 +45,30 @@ _KINDS = {kind: kind for kind in (CLASS, OBJECT_PROPERTY, DATATYPE_PROPERTY, PRO
     "category": CLASS,
     "data_property": DATATYPE_PROPERTY,
 }
-_PASSED_OVER = {"annotation_property", INDIVIDUAL}  # without a note
+_PASSED_OVER = {"annotation_property", INDIVIDUAL}  # kinds that are skipped without a note
 JSON_SUFFIXES = {".jsonl", ".json", ".ndjson"}
 _OBO_SUFFIX = ".obo"
 _RDF_SUFFIXES = {".owl", ".rdf", ".xml", ".ttl", ".nt", ".n3", ".jsonld"}
 _GENERATED = re.compile(
     r"(_:)?(genid|bnode|node|autos?)[-_]?[0-9a-z]*\d[0-9a-z]*|[a-z]+://\S+", re.IGNORECASE
 )
-_LONGEST_SHOWN = 60
+_LONGEST_SHOWN = 60  # characters of a line in an error message
 
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """One concept as its file describes it.
+    """One concept, as described in its file.
 
     parents, part_of
         Ids of the concepts above it by is-a and by part-of.
     instances
-        Name and description of things filed under it.
+        Name and description of each instance.
     kind
         ``"class"``, ``"object_property"``, ``"datatype_property"``, ``"property"`` or ``"individual"``.
     domain, range
-        Of a property: ids of the classes of its subjects and objects.
+        Of a property, the ids of the classes of its subjects and objects.
     disjoint
-        Ids of concepts that have nothing in common with it; stated on one side is enough.
+        Ids of concepts that are disjoint from it; it is enough to state this for one of two concepts.
     """
 
     id: str
@@ -86,23 +85,23 @@ class Concept:
 
     @property
     def is_property(self) -> bool:
-        """Whether it relates things, instead of being a class of them."""
+        """Whether it is a property, rather than a class or an individual."""
         return self.kind not in (CLASS, INDIVIDUAL)
 
 
-#: What is read of a JSON line.
+#: The keys of a JSON line that are read.
 KEYS = Concept.__slots__
 
 
 @dataclass(frozen=True, eq=False)
 class Ontology:
-    """Concepts in the order of their file; ids are unique, and is-a has no circle.
+    """Concepts in the order of their file; ids are unique, and is-a has no cycles.
 
     unread
-        Keys of JSON lines that say nothing to the reader.
+        Keys of JSON lines that the reader ignored.
 
     Notes
-        What was found in the file and is not as it should be, in sentences.
+        Problems that were found in the file, as sentences.
     """
 
     concepts: tuple[Concept, ...]
@@ -139,7 +138,7 @@ class Ontology:
 
     @property
     def outside(self) -> tuple[str, ...]:
-        """Ids that parents and wholes refer to and the file does not describe, sorted."""
+        """Sorted ids that concepts refer to and that the file does not contain."""
         above = {
             i
             for concept in self.concepts
@@ -155,16 +154,16 @@ def read_ontology(
     language: str | None = None,
     individuals: bool = False,
 ) -> Ontology:
-    """Read an ontology from JSON lines, or from OWL, RDF Schema or SKOS in any form that rdflib reads.
+    """Read an ontology from JSON lines, from OBO, or from OWL, RDF Schema or SKOS in a format of rdflib.
 
     syntax
         ``"jsonl"``, ``"obo"``, or a format of rdflib (``"turtle"``, ``"xml"``, ``"nt"``, ``"json-ld"``, ...).
         By default the suffix decides: .jsonl, .json or .ndjson; .obo; .owl, .rdf, .xml, .ttl, .nt, .n3 or
         .jsonld.
     language
-        For RDF: labels in this language (such as ``"en"``) come first and those in others are left out.
+        For RDF, the preferred language of texts, such as ``"en"``; see `parse_rdf`.
     individuals
-        Whether individuals are concepts too; their parents are the classes that they are of.
+        Whether individuals are read as concepts too; their parents are their classes.
     """
     name = os.fspath(path)
     suffix = Path(path).suffix.lower()
@@ -172,7 +171,7 @@ def read_ontology(
     if syntax == "jsonl" or (syntax is None and suffix in JSON_SUFFIXES):
         return parse_jsonl(content, name=name, individuals=individuals)
     if syntax == "obo" or (syntax is None and suffix == _OBO_SUFFIX):
-        from factorwise.io.ontologies.obo import parse_obo  # made of what is below here
+        from factorwise.io.ontologies.obo import parse_obo  # here, because it imports this module
 
         return parse_obo(content, name=name, individuals=individuals)
     if syntax is None and suffix not in _RDF_SUFFIXES:
@@ -188,7 +187,7 @@ def read_ontology(
 
 
 def parse_jsonl(content: bytes, *, name: str = "input", individuals: bool = False) -> Ontology:
-    """Read an ontology from the bytes of JSON lines; ``name`` is for errors."""
+    """Parse an ontology from the bytes of JSON lines; ``name`` is used in error messages."""
     kinds = _KINDS | ({INDIVIDUAL: INDIVIDUAL} if individuals else {})
     lines: dict[str, int] = {}
     concepts = []
@@ -218,7 +217,7 @@ def parse_jsonl(content: bytes, *, name: str = "input", individuals: bool = Fals
 
 
 def write_jsonl(path: str | os.PathLike[str], ontology: Ontology) -> None:
-    """Write an ontology as JSON lines, whole or not at all; what is empty is left out."""
+    """Write an ontology as JSON lines, atomically; empty values are left out."""
     from factorwise.io.atomic import atomic_text
 
     with atomic_text(path) as stream:
@@ -231,7 +230,7 @@ def write_jsonl(path: str | os.PathLike[str], ontology: Ontology) -> None:
 
 
 def json_lines(content: bytes, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number and the object of every line that is not blank."""
+    """Yield the line number and the object of every line that is not blank."""
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if not line.strip():
             continue
@@ -258,12 +257,12 @@ def json_lines(content: bytes, name: str) -> Iterator[tuple[int, dict[str, Any]]
 
 
 def is_generated(name: str) -> bool:
-    """Tell whether a would-be name is the id of a node: an export that lost what the node said."""
+    """Return whether a name is a generated node id or a URL, as in exports that lost the text of a node."""
     return _GENERATED.fullmatch(name.strip()) is not None
 
 
 def shown(line: str) -> str:
-    """Quote the beginning of a line."""
+    """Return the beginning of a line in quotes."""
     line = line.strip()
     return repr(line if len(line) <= _LONGEST_SHOWN else line[:_LONGEST_SHOWN] + "...")
 
@@ -330,7 +329,7 @@ def _instances(record: Mapping[str, Any], where: str) -> Iterator[tuple[str, str
 
 
 def _circles(parents: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Return the ids of each circle of parents: strongly connected components of two and more, by Tarjan."""
+    """Return the ids of each cycle of parents: the strongly connected components, by Tarjan's algorithm."""
     order: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -366,7 +365,7 @@ def _circles(parents: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 
 def _without_circles(concepts: Iterable[Concept], circles: Iterable[Iterable[str]]) -> tuple[Concept, ...]:
-    """Give the concepts of each circle what all are below and disjoint from, and none of the circle."""
+    """Give each concept of a cycle the parents and disjoint concepts of all, without parents in the cycle."""
     concepts = tuple(concepts)
     members = {concept: frozenset(circle) for circle in circles for concept in circle}
     above: dict[frozenset[str], dict[str, None]] = {}

@@ -1,22 +1,22 @@
-"""Ontologies in OWL, RDF Schema and SKOS, read through rdflib, which is imported only here and when used.
+"""Read ontologies in OWL, RDF Schema and SKOS through rdflib, which is imported only when it is used.
 
-A concept is whatever is declared ``owl:Class``, ``rdfs:Class`` or ``skos:Concept`` under a name of its own
-and is not deprecated; its id is the whole IRI.
+A concept is a named node that is declared ``owl:Class``, ``rdfs:Class`` or ``skos:Concept`` and is not
+deprecated; its id is the whole IRI.
 
-- Parents come from ``rdfs:subClassOf``, ``rdfs:subPropertyOf``, ``skos:broader`` and, the other way,
-  ``skos:narrower``; from ``owl:equivalentClass`` and ``owl:equivalentProperty``, which make a circle; and
+- Parents come from ``rdfs:subClassOf``, ``rdfs:subPropertyOf``, ``skos:broader`` and the inverse of
+  ``skos:narrower``; from ``owl:equivalentClass`` and ``owl:equivalentProperty``, which form a cycle; and
   from the named classes of an ``owl:intersectionOf``.
 - Wholes come from a property called "part of", given directly or in a restriction ``someValuesFrom``.
-- Synonyms that are nodes of their own are looked up: many exports put the text one step away.
-- Properties are what is declared ``owl:ObjectProperty`` or one of its special kinds,
-  ``owl:DatatypeProperty`` or ``rdf:Property``. Unions in ``rdfs:domain`` and ``rdfs:range`` are taken apart;
-  a property without them has those of its ``owl:inverseOf`` the other way round.
-- Individuals, read on request, are what is of a class and has a name of its own.
+- If a synonym is a node, its text is looked up, as many exports require.
+- Properties are the nodes that are declared ``owl:ObjectProperty`` or one of its special kinds,
+  ``owl:DatatypeProperty`` or ``rdf:Property``. Unions in ``rdfs:domain`` and ``rdfs:range`` are split;
+  a property without domain or range gets the range or domain of its ``owl:inverseOf``.
+- Individuals, which are read on request, are the named instances of classes.
 - Disjoint classes come from ``owl:disjointWith``, ``owl:complementOf``, ``owl:AllDisjointClasses`` and
   ``owl:disjointUnionOf``.
 
-What ``owl:imports`` names is not fetched, and the vocabularies of OWL, RDF, RDF Schema, SKOS and oboInOwl
-themselves are no concepts.
+The ontologies in ``owl:imports`` are not fetched, and the terms of OWL, RDF, RDF Schema, SKOS and oboInOwl
+themselves are not concepts.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ def parse_rdf(
     language: str | None = None,
     individuals: bool = False,
 ) -> Ontology:
-    """Read an ontology from the bytes of an RDF file.
+    """Parse an ontology from the bytes of an RDF file.
 
     name
-        For errors, and to tell the format by its suffix where none is given.
+        Used in error messages; its suffix is the default of the format.
     syntax
         Name of a format of rdflib, such as ``"turtle"`` or ``"xml"``.
     language
-        Labels in this language come first, and those in others are left out unless there is nothing else.
+        Preferred language: its texts come first, and other languages are used only if nothing else exists.
     individuals
-        Whether individuals are concepts too.
+        Whether individuals are read as concepts too.
     """
     rdflib = _rdflib()
     suffix = name[name.rfind(".") :].lower() if "." in name else ""
@@ -84,7 +84,7 @@ def parse_rdf(
             f"{name}: rdflib has no reader for the format {form!r}. Give syntax='turtle', or xml,"
             " nt, n3, json-ld."
         ) from fault
-    except Exception as fault:  # every parser of rdflib has its own kind of error
+    except Exception as fault:  # the parsers of rdflib raise many types of errors
         refuse_other_kind(content, name, "RDF")
         first, *others = (other for other in dict.fromkeys(FORMATS.values()) if other != form)
         raise DataFileError(
@@ -151,7 +151,7 @@ class _Reader:
         self.part_of = sorted(p for p in self._properties() if self._means_part_of(p))
 
     def concepts(self, *, individuals: bool = False) -> tuple[Concept, ...]:
-        """Return all concepts in the order of their ids, which does not depend on how the graph is kept."""
+        """Return all concepts, sorted by id, so that the order does not depend on the graph's storage."""
         kinds: dict[Any, str] = {}
         for kind, name in [*dict.fromkeys(self.kinds, CLASS).items(), *self.properties.items()]:
             for node in self.graph.subjects(self.type, kind):
@@ -168,7 +168,7 @@ class _Reader:
         )
 
     def notes(self) -> tuple[str, ...]:
-        """Tell of imports."""
+        """Return a note on imports, if there are any."""
         imported = sorted(map(str, self.graph.objects(None, self.imports)))
         if not imported:
             return ()
@@ -200,7 +200,7 @@ class _Reader:
         )
 
     def _apart(self) -> dict[Any, set[Any]]:
-        """Return, for each class, those that are said to have nothing in common with it."""
+        """Return for each class the classes that are declared disjoint from it."""
         apart: dict[Any, set[Any]] = {}
         for predicate in self.disjoint:
             for one, other in self.graph.subject_objects(predicate):
@@ -215,7 +215,7 @@ class _Reader:
         return apart
 
     def _equivalents(self, node: Any) -> set[Any]:
-        """Return what is said to be equivalent to a concept, and the classes of such an intersection."""
+        """Return the declared equivalents of a concept, and the classes of intersections that define it."""
         same = {other for p in self.equivalent for other in self.graph.objects(node, p)}
         same |= {other for p in self.equivalent for other in self.graph.subjects(p, node)}
         definitions = (node, *(same | set(self.graph.objects(node, self.sub))))
@@ -229,7 +229,7 @@ class _Reader:
         return stated or [found for one in inverse for found in self._classes(one, other)]
 
     def _classes(self, node: Any, predicate: Any) -> Iterator[Any]:
-        """Yield the classes that a property has as its domain or range, those of a union one by one."""
+        """Yield the classes in the domain or range of a property; unions are split."""
         for target in self.graph.objects(node, predicate):
             named = isinstance(target, self.iri) and target not in self.not_concepts
             if named and not str(target).startswith(_XSD):
@@ -251,11 +251,11 @@ class _Reader:
             yield name, " ".join((*names[1:], *self._texts(thing, self.comments)))
 
     def _ids(self, node: Any, nodes: Iterable[Any]) -> tuple[str, ...]:
-        """Ids of named nodes, without the node itself: that every class is below itself is no circle."""
+        """Return the sorted ids of named nodes without the node itself, as a class may be its own parent."""
         return tuple(sorted({str(n) for n in nodes if isinstance(n, self.iri) and n != node}))
 
     def _texts(self, node: Any, predicates: Iterable[Any]) -> list[str]:
-        """Texts of a node by any of the predicates, those of the wanted language first, then in order."""
+        """Return the texts of a node by any of the predicates; the preferred language comes first."""
         found = []
         for rank, predicate in enumerate(predicates):
             for value in self.graph.objects(node, predicate):
@@ -273,7 +273,7 @@ class _Reader:
         return list(dict.fromkeys(text for *_, text in sorted(found) if text))
 
     def _strangeness(self, text: Any) -> int:
-        """Return 0 for the wanted language, 1 for none, 2 for any other."""
+        """Return the rank of a text's language: 0 if preferred (by default none), 1 if neutral, else 2."""
         given = (text.language or "").lower()
         if not given:
             return 1 if self.language else 0
@@ -296,12 +296,12 @@ class _Reader:
 
 
 def _local(node: Any) -> str:
-    """Last part of an IRI."""
+    """Return the last part of an IRI."""
     return re.split(r"[#/:]", str(node).rstrip("#/:"))[-1]
 
 
 def _line(fault: Exception) -> str:
-    """Return ``:line`` where a parser's error has one."""
+    """Return ``:line`` if a parser's error has a line number, or the empty string."""
     place = getattr(fault, "getLineNumber", None)
     number = place() if callable(place) else getattr(fault, "lines", None)
     if isinstance(number, int):

@@ -1,8 +1,8 @@
-"""Alignments in SSSOM, the exchange format of mapping sets: a table with tabs below a header of metadata.
+"""Alignments in SSSOM, an exchange format for mappings: tab-separated values after a header of metadata.
 
-Ids are written as CURIEs: what stands before the last ``#`` or ``/`` of an IRI gets a prefix, ``ns1``,
-``ns2``...; ids that are no IRIs get the prefixes ``source`` and ``target``. Reading expands the prefixes that
-the header explains, and takes off those two.
+Ids are written as CURIEs: the part of an IRI up to its last ``#`` or ``/`` becomes a prefix, ``ns1``,
+``ns2``...; ids that are not IRIs get the prefixes ``source`` and ``target``. The reader expands the prefixes
+that the header defines, and removes those two.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from factorwise.errors import DataFileError
 from factorwise.io.ontologies.alignments import EQUIVALENT, Correspondence
 
 COLUMNS = ("subject_id", "predicate_id", "object_id", "mapping_justification", "confidence")
-SIDES = {"source": "urn:factorwise:source:", "target": "urn:factorwise:target:"}  # of ids that are no IRIs
+SIDES = {"source": "urn:factorwise:source:", "target": "urn:factorwise:target:"}  # of ids that are not IRIs
 _PREDICATES = {EQUIVALENT: "skos:exactMatch", "<": "skos:broadMatch", ">": "skos:narrowMatch"}
 _RELATIONS = {predicate: relation for relation, predicate in _PREDICATES.items()} | dict.fromkeys(
     ("owl:equivalentClass", "owl:equivalentProperty", "owl:sameAs"), EQUIVALENT
 )
 _JUSTIFICATION = "semapv:CompositeMatching"
 _IRI = re.compile(r"([a-z][a-z0-9+.-]*:\S*[#/])([^\s#/]+)", re.IGNORECASE)
-_SAFE = "-._~!$&'()*+;=@"  # characters that a local name keeps as they are
+_SAFE = "-._~!$&'()*+;=@"  # characters that are not escaped in a local name
 
 
 def is_sssom(text: str) -> bool:
-    """Tell whether the first line that is no comment names SSSOM's columns."""
+    """Return whether the first line that is not a comment contains the columns of SSSOM."""
     lines = (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
     return {"subject_id", "object_id"} <= set(next(lines, "").split("\t"))
 
 
 def format_sssom(alignment: Iterable[Correspondence]) -> Iterator[str]:
-    """Yield the lines of a mapping set."""
+    """Yield the lines of an alignment in SSSOM."""
     prefixes: dict[str, str] = {}
     numbers = count(1)
     rows = []
@@ -60,9 +60,9 @@ def format_sssom(alignment: Iterable[Correspondence]) -> Iterator[str]:
 
 
 def parse_sssom(text: str, name: str) -> Iterator[tuple[int, Correspondence, str]]:
-    """Yield the line, the correspondence and the confidence as text of every mapping.
+    """Yield the line number, the correspondence and the confidence (as text) of every mapping.
 
-    A predicate that is no equivalence, broader or narrower match is given as the relation, as it is written.
+    A predicate other than an equivalence, a broader or a narrower match is returned as the relation.
     """
     prefixes: dict[str, str] = {}
     header: list[str] | None = None
