@@ -266,7 +266,9 @@ def test_a_rule_may_be_a_function_of_ones_own(compiled):
 
 
 def test_a_rule_that_asks_for_what_there_is_not_is_refused():
-    with pytest.raises(ProgramError, match="asks for 'world', but update is offered mine, move, gradient"):
+    with pytest.raises(
+        ProgramError, match="has the argument 'world', but update offers mine, move, gradient"
+    ):
         OwnRule(lambda world, move: 0.0)
 
 

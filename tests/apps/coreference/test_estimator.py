@@ -385,7 +385,9 @@ def test_settings_can_be_replaced_when_a_model_is_loaded(tmp_path):
 def test_a_model_is_not_used_with_other_features_than_it_was_trained_with(tmp_path, changed):
     fitted().save(tmp_path / "m.fw")
     model = CoreferenceResolver.load(tmp_path / "m.fw", **changed)
-    with pytest.raises(InvalidArgumentError, match=r"other features .* set those, or train it again"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"features that are computed now differ .* set those, or train it again"
+    ):
         model.predict(STORIES)
 
 

@@ -1,6 +1,7 @@
 """What a resolution says: confidence, doubtful pairs, the second-best clustering, one record per entity."""
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.linked_items import LinkedItems
 from factorwise.apps.resolution.linking import link
 from factorwise.apps.resolution.merge_odds import MergeLine, MergeOdds
 from factorwise.apps.resolution.resolving import draw_posterior, searched
@@ -15,7 +17,7 @@ from factorwise.apps.resolution.results import answers
 from factorwise.apps.resolution.results.answers import Resolution
 from factorwise.apps.resolution.results.naming import entity_names
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.shards.search import LinkSearch
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch
 from factorwise.kernels.compile.threads import Team
 from factorwise.model.clusterings.level_weights import LevelWeights
 from linkage_cases import partitions
@@ -50,7 +52,8 @@ def plain(labels, confidence=None, weighed=None):
     ids = pa.array([f"r{row}" for row in range(len(labels))])
     chances = np.ones(len(labels), np.float32) if confidence is None else np.array(confidence, np.float32)
     names = entity_names(ids, np.array(labels))
-    return Resolution(ids, names, np.array(labels, np.int32), chances, None, None, weighed=weighed)
+    linked, found = Mock(spec=LinkedItems), Mock(spec=Found)
+    return Resolution(ids, names, np.array(labels, np.int32), chances, linked, found, weighed=weighed)
 
 
 def test_a_resolution_is_shown_in_a_line(tiny):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from factorwise.apps.resolution.constraints import Constraints, tied
-from factorwise.errors import InvalidArgumentError
+from factorwise.errors import InvalidArgumentError, ShapeError
 
 IDS = list("abcdefgh")
 
@@ -81,3 +81,17 @@ def test_sources_may_have_names():
     assert Constraints(sources=["b", "a", None, "b"]).sources.tolist() == [2, 1, 0, 2]
     numbers = np.array([3, 0, 3])
     assert Constraints(sources=numbers).sources is numbers
+
+
+@pytest.mark.parametrize("must", [[[0, 1, 2]], [0, 1], [["a", "b"]], [[0.5, 1]], [[-5, 0]]])
+def test_pairs_that_are_not_rows_are_refused(must):
+    with pytest.raises(InvalidArgumentError, match="must be pairs of row numbers"):
+        Constraints(must=must)
+
+
+def test_rows_that_the_table_does_not_have_are_refused():
+    Constraints(must=[[0, 3]], cannot=[[1, 2]], sources=["a", "b", "a", "b"]).check_rows(4)
+    with pytest.raises(InvalidArgumentError, match="cannot names row 9999, but there are 4 records"):
+        Constraints(cannot=[[0, 9999]]).check_rows(4)
+    with pytest.raises(ShapeError, match="4 records need a source each, not 1"):
+        Constraints(sources=["a"]).check_rows(4)

@@ -250,7 +250,10 @@ def test_one_sample_serves_several_labels_until_the_widest_difference_is_known()
         (lambda: ConfidenceSample(1.0, minimum=1), "at least 2"),
         (lambda: ConfidenceSample(1.0, growth=0.5), "at least 1"),
         (lambda: PoissonMinibatch(0.0), "greater than zero"),
-        (lambda: DelayedAcceptance(PoissonMinibatch()), "use UniformSample or ConfidenceSample"),
+        (
+            lambda: DelayedAcceptance(PoissonMinibatch()),
+            "must be of type UniformSample or of type ConfidenceSample",
+        ),
         (lambda: Metropolis(bounded_model(None), None, 0.5), "is not an evaluator"),
         (lambda: Gibbs(bounded_model(None), evaluator=PoissonMinibatch()), "UniformSample"),
     ],

@@ -2,6 +2,7 @@
 
 import warnings
 from functools import cache
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -43,7 +44,9 @@ from walk_cases import EVERY, mixed_model, statistics_of, table_for
 FALSE_ALARM = 1e-4  # chance that a correct sampler fails one statistical test
 CLOSE = 1e-4  # of scores: fields are in single precision
 
-WALKS = tuple(name for name in mixtures(None, 4) if "restricted" not in name and name != "everything")
+WALKS = tuple(
+    name for name in mixtures(Mock(spec=Model), 4) if "restricted" not in name and name != "everything"
+)
 WALKS = (*WALKS, "all but restricted")
 MODELS = {
     "everything": (

@@ -381,7 +381,7 @@ two_on_a_line = (lambda p, q: p, lambda p, q: q)
 from_nowhere = eval("lambda p, q: p")
 
 REFUSED = {
-    "a module": (far_away, "reaches into module 'os': import the function it needs by name"),
+    "a module": (far_away, "uses module 'os': import the function it needs by name"),
     "an object": (with_thing, "refers to 'THING', a Thing, which cannot become a constant"),
     "a large array": (with_huge, "at most 4096 numbers, or make it a field"),
     "a name that is not there": (with_unknown, "'not_defined_anywhere', which is not defined there"),

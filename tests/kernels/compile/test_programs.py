@@ -103,7 +103,7 @@ def test_what_cannot_be_compiled_is_told_at_its_own_line_with_a_remedy(draw, at)
 
 
 def test_arguments_that_a_role_does_not_offer_are_refused():
-    with pytest.raises(ProgramError, match="asks for 'weights', but draw is offered world, mine, random"):
+    with pytest.raises(ProgramError, match="has the argument 'weights', but draw offers world, mine, random"):
         Program(draw=lambda weights: 1.0)
     with pytest.raises(ProgramError, match="no function of a program is called 'drew'"):
         Program(drew=lambda world: 1.0)

@@ -280,7 +280,7 @@ def test_sequences_with_tables_of_their_own_add_up():
             value, gradient = value + alone.log_likelihood, gradient + alone.weights
         assert found.log_likelihood == pytest.approx(value)
         np.testing.assert_allclose(found.weights, gradient, rtol=1e-9)
-    with pytest.raises(ShapeError, match="say with table= which one each has"):
+    with pytest.raises(ShapeError, match="say with table= which one each sequence has"):
         GivenScores(nodes, tables)
 
 

@@ -171,9 +171,7 @@ def told_of_mentions(documents: Iterable[Document]) -> list[str]:
     ]
 
 
-def document_from(
-    record: Mapping[str, Any], *, where: str = "the record", name: str = "document"
-) -> Document:
+def document_from(record: object, *, where: str = "the record", name: str = "document") -> Document:
     """Validate one record and return it as a document; ``name`` is the id if the record has none."""
     if not isinstance(record, Mapping):
         _refuse(where, f"holds {_shown(record)} where an object with 'tokens' and 'mentions' must stand.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError
+from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.shards.link_walk import MOST_SOURCES
 from factorwise.kernels.graphs.components import component_numbers
 from factorwise.types import Ints
@@ -36,6 +36,20 @@ class Constraints:
     one_per_source: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("must", "cannot"):
+            pairs = np.asarray(getattr(self, name))
+            pairs = _no_pairs() if not pairs.size else pairs
+            if (
+                pairs.ndim != 2
+                or pairs.shape[1] != 2
+                or pairs.dtype.kind not in "iu"
+                or pairs.min(initial=0) < 0
+            ):
+                raise InvalidArgumentError(
+                    f"{name} must be pairs of row numbers, such as [[0, 3], [2, 5]], but"
+                    f" {getattr(self, name)!r} was given."
+                )
+            object.__setattr__(self, name, pairs.astype(np.int64))
         if self.sources is not None and np.asarray(self.sources).dtype.kind not in "iu":
             names = ["" if name is None else str(name) for name in self.sources]
             numbers = np.unique(names, return_inverse=True)[1].astype(np.int32)
@@ -59,6 +73,17 @@ class Constraints:
         bits = np.zeros(n_items, np.uint64)
         np.bitwise_or.at(bits, unit, np.uint64(1) << self.sources.astype(np.uint64))
         return bits
+
+    def check_rows(self, n_rows: int) -> None:
+        """Raise an error if constraints name rows that a table of ``n_rows`` records does not have."""
+        if self.sources is not None and len(self.sources) != n_rows:
+            raise ShapeError(f"{n_rows} records need a source each, not {len(self.sources)}.")
+        for name, pairs in (("must", self.must), ("cannot", self.cannot)):
+            if pairs.max(initial=-1) >= n_rows:
+                raise InvalidArgumentError(
+                    f"{name} names row {pairs.max()}, but there are {n_rows} records: rows are numbered from"
+                    f" 0 to {n_rows - 1}."
+                )
 
     def check(self, ids: Sequence[object] | None = None) -> None:
         """Raise an error if constraints contradict each other, even indirectly; ``ids`` name the records."""

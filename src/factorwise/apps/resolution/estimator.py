@@ -55,7 +55,7 @@ from factorwise.apps.resolution.unlabelled.sources import infer_source, limits_o
 from factorwise.apps.resolution.updating import below, place
 from factorwise.distributed.executors import Executor
 from factorwise.distributed.mixing import Mixer
-from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards.search import LinkSearch, SearchProgress
 from factorwise.io.tables.reading import ids_of, read_table
 from factorwise.kernels.compile.threads import Team, thread_count
@@ -193,8 +193,8 @@ class EntityResolver(ParameterEstimator):
         hidden = [*leave_out, *(name for name in (entity, id) if isinstance(name, str))]
         check_named(table, hidden)
         sources = None if constraints is None else constraints.sources
-        if sources is not None and len(sources) != table.num_rows:
-            raise ShapeError(f"{table.num_rows} records need a source each, not {len(sources)}.")
+        if constraints is not None:
+            constraints.check_rows(table.num_rows)
         hints = None
         if entity is None and pairs is None:
             hints = self._hints(table, hidden, constraints or Constraints())
@@ -346,6 +346,8 @@ class EntityResolver(ParameterEstimator):
         if getattr(self, "_of_file", False):
             self._table = table
         ids = _ids(table, id)
+        if constraints is not None:
+            constraints.check_rows(table.num_rows)
         said = constraints is not None and constraints.one_per_source
         constraints = limits_of(self.knowledge_.unlabelled, table, constraints)
         if constraints is not None and constraints.sources is not None:

@@ -203,6 +203,16 @@ def test_endings_of_one_source_are_left_out():
     assert not (plain_texts(texts).codes[:60] == plain_texts(texts).codes[60:]).any()
 
 
+def test_words_that_another_source_has_elsewhere_are_not_left_out():
+    brands = ["nikon", "makita", "logitech"]
+    first = [f"{brands[k % 3]} {word} black" for k, word in enumerate(some_words(60))]
+    second = [f"{word} by {brands[k % 3]}" for k, word in enumerate(some_words(60))]
+    found = plain_texts(encoded(pa.array([*first, *second])), np.repeat([0, 1], 60))
+    values = found.values.take(pa.array(found.codes)).to_pylist()
+    assert values[0] == first[0].removesuffix(" black")
+    assert values[60] == second[0]
+
+
 def test_legal_forms_of_firms_are_left_out():
     firms = some_words(30)
     texts = encoded(pa.array([*firms, *(f"{one} co ltd" for one in firms)]))

@@ -93,6 +93,7 @@ class PairClusterer:
 
             known = read_labels(labels, scored.ids)
             limits = constraints or Constraints()
+            limits.check_rows(len(scored.ids))
             with Team(thread_count(self.n_jobs)) as team:
                 constants = learn_constants(
                     lambda tried: self._search(scored, tried, limits, team=team),
@@ -124,6 +125,7 @@ class PairClusterer:
             Called after each round of the search.
         """
         scored, limits = _scored(pairs), constraints or Constraints()
+        limits.check_rows(len(scored.ids))
         limits.check(scored.ids)
         if not hasattr(self, "constants_"):
             self.fit(scored)

@@ -46,33 +46,41 @@ def plain_texts(texts: Strings, sources: Ints | None = None) -> Strings:
 
 
 def _without_source_endings(texts: list[str], sources: Ints) -> list[str]:
-    """Remove frequent last words of a source if nearly all its texts have one and hardly any elsewhere."""
-    endings = _frequent_endings(texts, sources)
-    shares = {
-        int(source): float(endings[sources == source].mean())
+    """Remove the frequent last words of a source if nearly all its texts end in one and others lack them.
+
+    A word that another source has anywhere, such as a brand, is not a decoration but a part of the identity.
+    """
+    words = [["0000" if _YEAR.fullmatch(word) else word for word in text.split(" ")] for text in texts]
+    endings = _frequent_endings(words, sources)
+    rows_of = {
+        int(source): rows
         for source in np.unique(sources)
-        if int((sources == source).sum()) >= _VALUES
+        if len(rows := np.flatnonzero(sources == source)) >= _VALUES
     }
-    if not shares or min(shares.values()) > HARDLY:
-        return texts
-    decorated = [source for source, share in shares.items() if share >= MOST]
-    cut = endings & np.isin(sources, decorated)
+    cut = np.zeros(len(texts), dtype=bool)
+    for source, rows in rows_of.items():
+        if endings[rows].mean() < MOST:
+            continue
+        affixes = {words[row][-1] for row in rows[endings[rows]].tolist()}
+        shares = [
+            np.mean([not affixes.isdisjoint(words[row]) for row in other.tolist()])
+            for another, other in rows_of.items()
+            if another != source
+        ]
+        if shares and min(shares) <= HARDLY:
+            cut[rows] = endings[rows]
     return [
-        text.rpartition(" ")[0] or text if has else text
-        for text, has in zip(texts, cut.tolist(), strict=True)
+        text.rpartition(" ")[0] or text if is_cut else text
+        for text, is_cut in zip(texts, cut.tolist(), strict=True)
     ]
 
 
-def _frequent_endings(texts: list[str], sources: Ints) -> NDArray[np.bool_]:
-    """Return which texts end in a frequent last word of their source; all years count as one word."""
-    words = np.array(
-        ["0000" if _YEAR.fullmatch(word) else word for word in (t.rpartition(" ")[2] for t in texts)]
-    )
-    _, word = np.unique(words, return_inverse=True)
-    _, key, count = np.unique(sources * np.int64(len(texts)) + word, return_inverse=True, return_counts=True)
+def _frequent_endings(words: list[list[str]], sources: Ints) -> NDArray[np.bool_]:
+    """Return which texts end in a frequent last word of their source."""
+    _, word = np.unique([text[-1] for text in words], return_inverse=True)
+    _, key, count = np.unique(sources * np.int64(len(words)) + word, return_inverse=True, return_counts=True)
     size = np.bincount(sources)
-    found: NDArray[np.bool_] = count[key] >= np.maximum(_FREQUENT * size[sources], 3)
-    return found
+    return np.asarray(count[key] >= np.maximum(_FREQUENT * size[sources], 3))
 
 
 def _without_legal_form(text: str) -> str:
