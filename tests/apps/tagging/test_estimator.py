@@ -705,7 +705,7 @@ NAN = [[[{"x": 1.0}, {"x": float("nan")}]], [["O", "O"]]]
         (STOP | {"n_iter_no_change": 0}, X3, Y3, r"n_iter_no_change must be at least 1"),
         ({"trainer_cls": object}, X3, Y3, r"trainer_cls is not supported: leave it out"),
         ({}, 5, [["O"]], r"X is a int, not a list of sentences"),
-        ({}, X3, None, r"y is a NoneType, not a list of sentences"),
+        ({}, X3, None, r"y (is a NoneType, not|of ChainCRF.fit must be) a list"),
     ],
 )
 def test_mistakes_are_refused_with_what_to_do(settings, X, y, message):
