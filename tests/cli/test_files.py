@@ -56,5 +56,5 @@ def test_a_model_takes_the_place_of_a_model_an_empty_file_or_nothing(tmp_path):
         make()
         check_target("--model", target)
     target.write_bytes(b"PK\x03\x04 some other archive, of which a model would be the end")
-    with pytest.raises(click.UsageError, match="is no model file"):
+    with pytest.raises(click.UsageError, match="is not a model file: give another name, or remove it first"):
         check_target("--model", target)

@@ -124,7 +124,7 @@ def test_data_off_their_targets_leave_no_file(generate, monkeypatch, tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"old")
     result = generate("-n", 100, "-o", tmp_path / "a.parquet")
     assert (result.code, result.out) == (2, "")
-    assert "off their targets" in result.err
+    assert "out of range: venues is 0.9, but must be between 0.1 and 0.3." in result.err
     assert (tmp_path / "a.parquet").read_bytes() == b"old"
     assert len(list(tmp_path.iterdir())) == 1
 

@@ -200,7 +200,7 @@ def test_fitting_a_tagger_reports_curves_and_weights(tagged):
     held_out = dict(found["Held-out sentences"]["rows"])
     assert [row[0] for row in found["By type"]["rows"]] == ["(micro)", "(macro)", "(weighted)", "PER"]
     assert sum(map(sum, found["Confusion"]["steps"]["tokens"])) == held_out["tokens"]
-    assert f"{held_out['tokens']} tokens," in found["Calibration"]["note"]
+    assert f" {held_out['tokens']} tokens; larger points have more of them" in found["Calibration"]["note"]
 
 
 def test_tagging_reports_sentences_with_what_is_true(tagged, run, tmp_path):

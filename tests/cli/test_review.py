@@ -31,7 +31,7 @@ def test_questions_are_answered_and_taken_back_at_the_console(path, run, monkeyp
     assert asked[6:9] == [asked[4], asked[3], asked[4]]  # back twice, and on again
     assert asked[9] == asked[5]
     assert "saved as decision 0" in result.out
-    assert "decision 0 is taken back" in result.out
+    assert "decision 0 is undone" in result.out
     with Store.open(path) as store:
         assert [(one["who"], one["answer"]) for one in store.decisions()] == [
             ("Ann", "different"),

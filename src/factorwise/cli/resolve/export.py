@@ -12,6 +12,12 @@ from factorwise.cli.options import Options, path_option, verb
 from factorwise.cli.output import emit
 
 TABLES = ("members", "records", "entities", "entity_history", "answers")
+#: By what rows are sorted, so that they come in the same order from any number of threads.
+ORDERS = {
+    "entities": " ORDER BY entity",
+    "entity_history": " ORDER BY change, entity, event DESC, other",
+    "answers": " ORDER BY decision, part, id",
+}
 
 
 @verb(example="factorwise resolve export people.duckdb -o entities.csv --draws 20")
@@ -51,7 +57,7 @@ def command(
                 " LEFT JOIN membership m USING (record) ORDER BY r.record"
             )
         else:
-            query = f"SELECT * FROM {table}"
+            query = f"SELECT * FROM {table}{ORDERS.get(table, '')}"
         written = opened.query(query)
         if draws is not None:
             from factorwise.apps.resolution.curation.curator import Curator

@@ -56,7 +56,9 @@ def command(
 
     references = split_references(text)
     if not references:
-        raise DataFileError(f"{shown(input_file)}: has no references. Give a text with one a line.")
+        raise DataFileError(
+            f"{shown(input_file)}: has no references. Give a text with one reference per line."
+        )
     if model is None:
         reader = CitationReader.bundled(n_jobs=options.threads)
     else:

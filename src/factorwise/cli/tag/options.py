@@ -44,7 +44,7 @@ class NumberList(click.ParamType):  # type: ignore[type-arg]
                 f"{value!r} is not a number, nor numbers with commas between them, from 0 on.", param, ctx
             )
         if max(numbers) > LARGEST:
-            self.fail(f"{max(numbers):g} is no number to work with: give {LARGEST:g} at most.", param, ctx)
+            self.fail(f"{max(numbers):g} is outside the usable range: give {LARGEST:g} at most.", param, ctx)
         return numbers
 
 

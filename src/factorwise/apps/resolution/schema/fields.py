@@ -121,11 +121,7 @@ class FieldSpec:
 
     def __post_init__(self) -> None:
         as_text("name", self.name)
-        if not isinstance(self.kind, str) or self.kind not in KINDS:
-            raise InvalidArgumentError(
-                f"field {self.name!r} has kind {self.kind!r}.{_nearest(self.kind, KINDS)}"
-                f" The kinds are {', '.join(KINDS)}."
-            )
+        _check_kind(self.name, self.kind)
         allowed = OPTIONS.get(self.kind, {})
         for key, value in self.options.items():
             if key not in allowed:
@@ -195,6 +191,7 @@ def fields_from(content: Mapping[str, Any], columns: Sequence[str] | None = None
             if key not in ("kind", "weight", "levels")
         }
         levels = tuple(_own_levels(name, entry) for entry in table.get("levels", ()))
+        _check_kind(name, table["kind"])
         specs.append(FieldSpec(name, table["kind"], options, weight=table.get("weight", 1.0), levels=levels))
     return specs
 
@@ -241,6 +238,13 @@ def _quoted(text: str) -> str:
     escapes = {'"': '\\"', "\\": "\\\\"}
     shown = (escapes.get(c) or (c if c.isprintable() else f"\\U{ord(c):08x}") for c in text)
     return '"' + "".join(shown) + '"'
+
+
+def _check_kind(name: str, kind: object) -> None:
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InvalidArgumentError(
+            f"field {name!r} has kind {kind!r}.{_nearest(kind, KINDS)} The kinds are {', '.join(KINDS)}."
+        )
 
 
 def _nearest(name: object, known: Iterable[str]) -> str:
