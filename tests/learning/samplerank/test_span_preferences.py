@@ -77,7 +77,7 @@ def test_wrong_spans_cost_something_while_none_is_right():
 
 def test_what_does_not_fit_is_refused():
     truth = make_world([0, 1, 2])
-    with pytest.raises(InvalidArgumentError, match="must be of type Assignment|Assignment of one column"):
+    with pytest.raises(InvalidArgumentError, match=r"must be of type Assignment|Assignment of one column"):
         fw.learning.SpanPreference([0, 1, 2])
     with pytest.raises(ShapeError, match="from 0 to the 3 variables"):
         fw.learning.SpanPreference(truth, [0, 2])
