@@ -306,11 +306,11 @@ def fit_prior(
     prior = LevelPrior(identity.is_person, share, partners, same, other, np.arange(STRATA - 1.0), flat, alone)
     rows = np.flatnonzero(usable)
     expected = identity.expected(pool.first[rows], pool.second[rows])
-    if float(weight[sure].sum()) < DEFAULT_PAIRS:  # the other columns make too few pairs certain
-        if identity.is_person:
-            prior = count_persons_alone(prior, levels[rows], expected, weight[rows], n)
-        else:
-            prior = count_texts_alone(prior, levels[rows], weight[rows], n)
+    makes_few_sure = float(weight[sure].sum()) < DEFAULT_PAIRS
+    if identity.is_person and makes_few_sure:
+        prior = count_persons_alone(prior, levels[rows], expected, weight[rows], n)
+    elif alone:  # beside other columns, similar titles of different products would pass for misspelled ones
+        prior = count_texts_alone(prior, levels[rows], weight[rows], n)
     if not views.witnesses:
         return prior
     has_namesakes = anchors.chance > CHANCE
