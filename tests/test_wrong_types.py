@@ -37,7 +37,7 @@ UNCHECKED = {
     "tables, matrices, graphs and sequences of any library, read by whoever knows it": {
         "X", "X_dev", "xseq", "sample_weight", "records", "pairs", "labels", "values", "features", "counts",
         "flows", "templates", "coordinates", "source", "old", "new", "model", "matrix", "graph", "groups",
-        "constraints", "documents", "record",
+        "constraints", "documents", "record", "template",
     },
 }  # fmt: skip
 
