@@ -100,8 +100,7 @@ def check_types(function: Checked) -> Checked:
     if hasattr(function, "checks_types"):
         return function
 
-    @wraps(function)
-    def check_and_call(*args: Any, **kwargs: Any) -> Any:
+    def check(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         by_place, by_name = checks_of(function)
         for (name, fits), value in zip(by_place, args, strict=False):
             if not fits(value):
@@ -109,23 +108,23 @@ def check_types(function: Checked) -> Checked:
         for name, value in kwargs.items():
             if name in by_name and not by_name[name](value):
                 refuse(function, name, value)
-        try:
-            return function(*args, **kwargs)
-        except FactorwiseError:
-            raise
-        except RAW as error:
-            explain(function, args, kwargs, error)
-            raise
 
-    check_and_call.checks_types = True  # type: ignore[attr-defined]
-    return check_and_call  # type: ignore[return-value]
+    return explain_failures(function, check)
 
 
-def explain_failures(function: Checked) -> Checked:
-    """Return a function that names the argument of the wrong type when a call fails with a foreign error."""
+def explain_failures(
+    function: Checked, check: Callable[[Sequence[Any], Mapping[str, Any]], None] | None = None
+) -> Checked:
+    """Return a function that names the argument of the wrong type when a call fails with a foreign error.
+
+    check
+        Called with the arguments before each call.
+    """
 
     @wraps(function)
     def call_and_explain(*args: Any, **kwargs: Any) -> Any:
+        if check is not None:
+            check(args, kwargs)
         try:
             return function(*args, **kwargs)
         except FactorwiseError:
